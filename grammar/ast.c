@@ -1,0 +1,126 @@
+#include "grammar/parser.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jfa_y.h"
+#include "jfa_l.h"
+
+char *parser_copy(ParserState *state, const char *text, size_t length) {
+    return arena_copy(state->arena, text, length);
+}
+
+void parser_bad_token(ParserState *state, Span span, const char *message) {
+    diag_error(state->diag, span, "syntax", "%s", message);
+}
+
+void parser_bad_byte(ParserState *state, Span span, unsigned char byte) {
+    if (byte >= 32 && byte < 127)
+        diag_error(state->diag, span, "syntax", "'%c' is not part of the language", byte);
+    else
+        diag_error(state->diag, span, "syntax", "byte 0x%02x is not part of the language", byte);
+}
+
+void parser_scanner_failed(const char *message) {
+    // flex calls this only when memory is out or its own tables are broken.
+    fprintf(stderr, "jfac: %s\n", message);
+    exit(71);
+}
+
+Ast *ast_append(Ast *list, Ast *item) {
+    if (!list)
+        return item;
+    Ast *last = list;
+    while (last->next)
+        last = last->next;
+    last->next = item;
+    return list;
+}
+
+static Ast *parse(Arena *arena, Diag *diag, int file, bool expression) {
+    ParserState state = {.arena = arena, .diag = diag, .file = file, .expression = expression, .first_token = true};
+    const Source *source = &diag->sources->files[file];
+    yyscan_t scanner;
+    if (jfa_lex_init_extra(&state, &scanner))
+        parser_scanner_failed("out of memory");
+    jfa__scan_bytes(source->text, source->length, scanner);
+    int status = jfa_parse(scanner, &state);
+    jfa_lex_destroy(scanner);
+    if (status && !diag->error_count) {
+        Span whole = {file, 0, 0};
+        diag_error(diag, whole, "syntax", "this file is nested too deeply to be parsed");
+    }
+    return state.result;
+}
+
+Ast *parse_file(Arena *arena, Diag *diag, int file) { return parse(arena, diag, file, false); }
+
+Ast *parse_expression(Arena *arena, Diag *diag, int file) { return parse(arena, diag, file, true); }
+
+static const char *const KIND_NAMES[AST_KIND_COUNT] = {
+    [AST_INT] = "int",           [AST_FLOAT] = "float",         [AST_BOOL] = "bool",
+    [AST_INF] = "inf",           [AST_NAME] = "name",           [AST_UNARY] = "unary",
+    [AST_BINARY] = "binary",     [AST_CHOICE] = "choice",       [AST_CALL] = "call",
+    [AST_INDEX] = "index",       [AST_MEMBER] = "member",       [AST_TRANSPOSE] = "transpose",
+    [AST_REDUCE] = "reduce",     [AST_BIND] = "bind",           [AST_TYPE] = "type",
+    [AST_USE] = "use",           [AST_FAMILY] = "family",       [AST_SCHEDULE] = "schedule",
+    [AST_KERNEL] = "kernel",     [AST_CONST] = "const",         [AST_FUNCTION] = "fn",
+    [AST_OPTION] = "option",     [AST_AXIS] = "axis",           [AST_DIM] = "dim",
+    [AST_TENSOR] = "tensor",     [AST_PARAM] = "param",         [AST_HOOK] = "hook",
+    [AST_REFERENCE] = "reference", [AST_SETTING] = "setting",   [AST_MATH] = "math",
+    [AST_BUFFER] = "buffer",     [AST_PIPE] = "pipe",           [AST_GRID] = "grid",
+    [AST_WALK] = "walk",         [AST_ROLE] = "role",           [AST_LET] = "let",
+    [AST_VAR] = "var",           [AST_ASSIGN] = "assign",       [AST_TAKE] = "take",
+    [AST_PUT] = "put",           [AST_FILL] = "fill",           [AST_ACCUM] = "accumulate",
+    [AST_FREE] = "free",         [AST_UPDATE] = "update",       [AST_STORE] = "store",
+    [AST_FOR] = "for",           [AST_IF] = "if",
+};
+
+const char *ast_op_text(int op) {
+    static const char *const LONG[] = {"==", "!=", "<=", ">=", "&&", "||"};
+    static const char SHORT[] = "+\0-\0*\0/\0%\0@\0<\0>\0!";
+    if (op >= OP_EQ && op <= OP_OR)
+        return LONG[op - OP_EQ];
+    for (size_t i = 0; i < sizeof SHORT; i += 2)
+        if (SHORT[i] == op)
+            return &SHORT[i];
+    return "?";
+}
+
+static void print_node(const Ast *node, const char *label, int depth, FILE *out) {
+    for (; node; node = node->next) {
+        fprintf(out, "%*s%s%s", 2 * depth, "", label, KIND_NAMES[node->kind]);
+        if (node->name)
+            fprintf(out, " %s", node->name);
+        if (node->name2)
+            fprintf(out, " %s", node->name2);
+        if (node->name3)
+            fprintf(out, " %s", node->name3);
+        if (node->kind == AST_UNARY || node->kind == AST_BINARY)
+            fprintf(out, " %s", ast_op_text(node->op));
+        if (node->kind == AST_INT || node->kind == AST_BOOL)
+            fprintf(out, " %lld", (long long)node->integer);
+        if (node->kind == AST_FLOAT)
+            fprintf(out, " %g", node->real);
+        if (node->kind == AST_BUFFER)
+            fprintf(out, " %s", node->op == SPACE_SMEM ? "smem" : "tmem");
+        if (node->kind == AST_TENSOR)
+            fprintf(out, " %s", node->op == TENSOR_IN ? "in" : node->op == TENSOR_OUT ? "out" : "inout");
+        if (node->flag)
+            fprintf(out, " *");
+        fputc('\n', out);
+        print_node(node->a, "", depth + 1, out);
+        print_node(node->b, "", depth + 1, out);
+        print_node(node->c, "", depth + 1, out);
+        print_node(node->list, "", depth + 1, out);
+        print_node(node->list2, "> ", depth + 1, out);
+    }
+}
+
+void ast_print(const Ast *items, FILE *out) { print_node(items, "", 0, out); }
+
+const char *ast_text(const SourceSet *sources, Arena *arena, Span span) {
+    if (span.file < 0)
+        return "";
+    return arena_copy(arena, sources->files[span.file].text + span.start, (size_t)(span.end - span.start));
+}
