@@ -1,0 +1,39 @@
+// target.h: what the compiler knows of a chip: one table of facts each. Nothing outside compiler/lower/ asks which
+// target it is. Numbers: PTX ISA and CUDA programming guide as named beside each in target.c.
+#ifndef JFA_COMPILER_TARGET_H
+#define JFA_COMPILER_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum { ELEM_BOOL, ELEM_I32, ELEM_F32, ELEM_BF16, ELEM_F16, ELEM_COUNT } Elem;
+
+int elem_bytes(Elem elem);
+const char *elem_name(Elem elem);
+bool elem_is_float(Elem elem);
+
+typedef struct Target {
+    const char *name;     // "sm_100a": --target and .target
+    const char *family;   // "sm_100": `schedule ... for`
+    const char *ptx;      // feature string that selects the PTX version in LLVM
+    int64_t shared_bytes; // per CTA
+    int tmem_columns;     // 0: no tensor memory
+    int tmem_lanes;
+    int registers;        // 32-bit, per SM
+    int max_threads;      // per CTA
+    int max_regs;         // per thread
+    int max_mbarriers;    // our limit: what fits beside the buffers is checked apart
+    // Shapes of one tensor-core product instruction with 16-bit operands.
+    int product_m[2], product_m_count;
+    int product_n_step, product_n_max;
+    int product_k; // elements of 16 bits
+} Target;
+
+const Target *target_find(const char *name); // NULL: unknown
+const Target *const *target_all(int *count);
+
+// Registers per thread that ptxas gives a CTA of that many threads at launch (one CTA an SM): the largest multiple of
+// 8 such that all threads fit, at most 255.
+int target_launch_regs(const Target *target, int threads);
+
+#endif
