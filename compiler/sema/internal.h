@@ -1,0 +1,127 @@
+// internal.h: shared by the files of this room.
+#ifndef JFA_COMPILER_SEMA_INTERNAL_H
+#define JFA_COMPILER_SEMA_INTERNAL_H
+
+#include "compiler/sema/sema.h"
+
+typedef struct Scope Scope;
+
+typedef enum {
+    SYM_VALUE,  // expr: constants, arguments, locals
+    SYM_TYPE,   // elem
+    SYM_DIM,    // index
+    SYM_PARAM,  // index
+    SYM_TENSOR, // index
+    SYM_AXIS,   // index
+    SYM_FUNCTION,
+    SYM_HOOK,
+    SYM_BUFFER,
+    SYM_PIPE,
+    SYM_ROLE,
+    SYM_WALK,
+    SYM_TILES, // the grid's name
+    SYM_TILE,  // the variable of a loop over it
+    SYM_BLOCK,
+    SYM_SLOT,
+} SymbolKind;
+
+typedef struct Symbol {
+    const char *name;
+    SymbolKind kind;
+    Span span;
+    struct Symbol *next;
+    Expr *expr;
+    Elem elem;
+    int index;
+    const Ast *ast;   // function or hook as declared
+    const Ast *math;  // hook: the kernel's own math, or NULL
+    Scope *scope;     // where the body's names are looked up
+    Scope *math_scope;
+    Buffer *buffer;
+    Pipe *pipe;
+    Role *role;
+    Walk *walk;
+    Block *block;
+    Slot *slot;
+    bool inlining; // its body is being expanded: a second time is a recursion
+} Symbol;
+
+struct Scope {
+    Symbol *symbols;
+    Scope *parent;
+};
+
+typedef struct Held {
+    Slot *slot;
+    bool gone; // freed or handed on
+    Span gone_span;
+    struct Held *next;
+} Held;
+
+typedef struct {
+    const char *name;
+    const char *text;
+    Expr *value; // NULL when the text is a name (a type)
+    bool used;
+} Define;
+
+typedef struct {
+    Arena *arena;
+    Diag *diag;
+    Plan *plan;
+    const SemaOptions *options;
+    SemaParts *parts;
+    Define *defines;
+    Scope *global, *family, *kernel, *schedule;
+    Symbol *tiles;
+    Ast *walk_where[16];
+    // While a role's body is read:
+    Role *role;
+    Held *held;
+    bool in_tiles;
+    int unrolled; // statements made by constant loops so far: a bound against runaway specs
+} Sema;
+
+// scope.c
+Scope *scope_new(Sema *sema, Scope *parent);
+Symbol *scope_find(Scope *scope, const char *name);
+Symbol *scope_add(Sema *sema, Scope *scope, SymbolKind kind, const char *name, Span span); // NULL: duplicate, reported
+void scope_unknown(Sema *sema, Scope *scope, const char *name, Span span, const char *what);
+const char *symbol_kind_text(SymbolKind kind);
+
+// fold.c: makes expressions; constants are folded. Errors are reported and give NULL; a NULL operand gives NULL.
+Expr *expr_new(Sema *sema, ExprKind kind, Type type, Span span);
+Expr *expr_int(Sema *sema, int64_t value, Span span);
+Expr *expr_float(Sema *sema, double value, Span span);
+Expr *expr_bool(Sema *sema, bool value, Span span);
+Expr *expr_cast(Sema *sema, Expr *expr, Elem elem);
+Expr *expr_unary(Sema *sema, int op, Expr *a, Span span);
+Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span);
+Expr *expr_select(Sema *sema, Expr *condition, Expr *a, Expr *b, Span span);
+Expr *expr_math(Sema *sema, MathOp op, Expr *a, Expr *b, Span span);
+bool expr_is_constant(const Expr *expr);
+double expr_constant(const Expr *expr);
+bool type_join(Sema *sema, Type a, Type b, Span span, Type *joined);
+const char *type_text(Sema *sema, Type type);
+
+// expr.c
+Expr *sema_expr(Sema *sema, Scope *scope, const Ast *ast);
+bool sema_constant_int(Sema *sema, Scope *scope, const Ast *ast, const char *what, int64_t low, int64_t high,
+                       int64_t *value);
+Slot *sema_slot(Sema *sema, Scope *scope, const Ast *ast);
+const char *sema_slot_name(Sema *sema, Scope *scope, const Ast *target); // "a" or "a[1]"; NULL: reported
+Walk *sema_walk_of(Sema *sema, Scope *scope, const Ast *ast);            // t.kv; NULL: it is something else
+Expr *sema_field(Sema *sema, FieldKind kind, int index, int dim, Span span);
+Expr *sema_walk_predicate(Sema *sema, Walk *walk, Expr *row, Expr *col, Span span);
+
+// declare.c
+void declare_family(Sema *sema);
+void declare_kernel(Sema *sema);
+void declare_schedule(Sema *sema);
+void declare_rounds(Sema *sema); // which pipe's free each put waits for; requires all roles to have been read
+int walk_number(const Sema *sema, const Walk *walk);
+
+// stmt.c
+void sema_role(Sema *sema, Role *role, const Ast *ast);
+
+#endif
