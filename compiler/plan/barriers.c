@@ -1,0 +1,84 @@
+// barriers.c: which barriers a pipe needs. A slot's "full" barrier completes when its filling has, its
+// "empty" one when all its takers have given it back; each has one phase a use (PTX ISA, "mbarrier").
+#include "compiler/plan/place_steps.h"
+#include "compiler/plan/query.h"
+
+// Arrivals with which a role of that many warps completes a filling or a use: threads arrive once a warp,
+// every other engine once.
+static int arrivals(Engine engine, const Role *role) {
+    return engine == ENGINE_THREADS ? role->warps : 1;
+}
+
+static int empty_arrivals(const Pipe *pipe) {
+    int count = 0;
+    for (int i = 0; i < pipe->to_count; i++)
+        count += arrivals(pipe->used_by, pipe->to[i]) * pipe_sharers(pipe, pipe->to[i]);
+    return count;
+}
+
+// Products of one thread run in the order of their issue (PTX ISA, "tcgen05 memory consistency model"). So a
+// product that writes bytes which an earlier product of the same thread reads needs no barrier between them.
+static bool is_ordered(const Plan *plan, const Pipe *pipe) {
+    const Pipe *next = pipe_next(plan, pipe);
+    if (pipe->used_by != ENGINE_PRODUCT || next->filled_by != ENGINE_PRODUCT || pipe->to_count != 1)
+        return false;
+    const Role *role = pipe->to[0];
+    return next->from == role && pipe_sharers(pipe, role) == 1 && pipe_sharers(next, role) == 1;
+}
+
+static bool needs_empty(const Plan *plan, const Pipe *pipe) {
+    return !pipe->free_is_ordered && !pipe_gives_on(plan, pipe);
+}
+
+void barriers_decide(Plan *plan, Diag *diag) {
+    for (int i = 0; i < plan->pipe_count; i++) {
+        Pipe *pipe = plan->pipes[i];
+        const Buffer *buffer = pipe->buffer;
+        pipe->free_is_ordered = !pipe_gives_on(plan, pipe) && is_ordered(plan, pipe);
+        pipe->full_count = arrivals(pipe->filled_by, pipe->from);
+        pipe->empty_count = needs_empty(plan, pipe) ? empty_arrivals(pipe) : 0;
+        int64_t tile_bytes = (int64_t)buffer->rows * buffer->cols * elem_bytes(buffer->elem);
+        pipe->bytes = pipe->filled_by == ENGINE_LOAD ? tile_bytes : 0;
+        if (pipe_sharers(pipe, pipe->from) > 1) {
+            DiagItem *error = diag_error(diag, pipe->span, "replica-put",
+                                         "all %d replicas of '%s' put into the same slots of '%s'",
+                                         pipe->from->replicas, pipe->from->name, pipe->name);
+            diag_note(error, pipe->from->span, "the replicas are declared here");
+            diag_help(error, "give each replica its own pipe: pipe %s [%d], put as %s[%s]", pipe->name,
+                      pipe->from->replicas, pipe->name,
+                      pipe->from->replica_name ? pipe->from->replica_name : "g");
+        }
+    }
+    int64_t count = barriers_count(plan);
+    plan->mbarriers = (int)count;
+    if (count > plan->target->max_mbarriers) {
+        DiagItem *error = diag_error(
+            diag, plan->schedule_span, "barrier-budget",
+            "the pipes need %lld barriers, %lld more than the %d that a kernel may have", (long long)count,
+            (long long)(count - plan->target->max_mbarriers), plan->target->max_mbarriers);
+        diag_help(error, "a pipe has up to two barriers a slot: fewer or less deep pipes need fewer");
+    }
+}
+
+int64_t barriers_count(const Plan *plan) {
+    int64_t count = 0;
+    for (int i = 0; i < plan->pipe_count; i++)
+        count += buffer_instances(plan->pipes[i]->buffer) * (needs_empty(plan, plan->pipes[i]) ? 2 : 1);
+    return count;
+}
+
+void barriers_place(Plan *plan) {
+    int64_t offset = plan->barrier_offset;
+    for (int i = 0; i < plan->pipe_count; i++) {
+        Pipe *pipe = plan->pipes[i];
+        int64_t bytes = buffer_instances(pipe->buffer) * BARRIER_BYTES;
+        pipe->full_barrier = offset;
+        offset += bytes;
+        pipe->empty_barrier = -1;
+        if (needs_empty(plan, pipe)) {
+            pipe->empty_barrier = offset;
+            offset += bytes;
+        }
+    }
+    plan->barrier_bytes = offset - plan->barrier_offset;
+}

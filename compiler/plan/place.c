@@ -1,0 +1,15 @@
+// place.c: runs the steps of place in order. A step that fails reports; those that don't depend on it run all
+// the same, so that all budgets are told at once.
+#include "compiler/plan/place.h"
+#include "compiler/plan/place_steps.h"
+
+bool place_plan(Plan *plan, Diag *diag) {
+    int errors = diag->error_count;
+    barriers_decide(plan, diag);
+    if (memory_shapes(plan, diag)) {
+        memory_shared(plan, diag);
+        memory_tensor(plan, diag);
+    }
+    warps_place(plan, diag);
+    return diag->error_count == errors;
+}

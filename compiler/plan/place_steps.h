@@ -1,0 +1,26 @@
+// place_steps.h: the steps of place, private to this room.
+#ifndef JFA_COMPILER_PLAN_PLACE_STEPS_H
+#define JFA_COMPILER_PLAN_PLACE_STEPS_H
+
+#include "compiler/plan/plan.h"
+
+enum { BARRIER_BYTES = 8 }; // of one mbarrier object (PTX ISA, "mbarrier")
+
+// memory.c: the bytes or columns of one instance of each buffer, and whether `over` is possible. False:
+// reported, and the next two steps can't run.
+bool memory_shapes(Plan *plan, Diag *diag);
+// Offsets of shared-memory buffers, the barrier block and the tensor-memory pointer. Requires barriers_count.
+void memory_shared(Plan *plan, Diag *diag);
+void memory_tensor(Plan *plan, Diag *diag);
+
+// barriers.c: which barriers each pipe needs, their counts and bytes.
+void barriers_decide(Plan *plan, Diag *diag);
+// How many barriers there are, with the buffers' depths as they are now.
+int64_t barriers_count(const Plan *plan);
+// Offsets within the block that starts at plan->barrier_offset.
+void barriers_place(Plan *plan);
+
+// warps.c: warps of each role in the CTA, and registers.
+void warps_place(Plan *plan, Diag *diag);
+
+#endif
