@@ -48,3 +48,10 @@ int target_launch_regs(const Target *target, int threads) {
     int regs = target->registers / threads / 8 * 8;
     return regs > target->max_regs ? target->max_regs : regs;
 }
+
+int swizzle_bytes_for(int row_bytes) {
+    for (int bytes = 128; bytes >= 32; bytes /= 2)
+        if (row_bytes % bytes == 0)
+            return bytes;
+    return 0;
+}

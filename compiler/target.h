@@ -36,4 +36,8 @@ const Target *const *target_all(int *count);
 // 8 such that all threads fit, at most 255.
 int target_launch_regs(const Target *target, int threads);
 
+// The swizzle of a shared-memory tile whose rows have that many bytes: the widest of 128, 64 and 32 bytes that divides
+// them (PTX ISA, "Tensors: swizzling modes"); 0 when none does. A tile lies as [chunk][row][swizzle bytes].
+int swizzle_bytes_for(int row_bytes);
+
 #endif

@@ -269,6 +269,15 @@ static int find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool
     }
     TensorMap map = {.tensor = ref->tensor, .is_store = is_store, .rows = buffer->rows, .cols = buffer->cols,
                      .row_dim = tile_dims[0], .col_dim = tile_dims[1]};
+    map.swizzle_bytes = swizzle_bytes_for(buffer->cols * elem_bytes(buffer->elem));
+    map.chunk_cols = map.swizzle_bytes / elem_bytes(buffer->elem);
+    // One instruction moves all chunks of a constant row; along an axis each chunk is its own.
+    if (tensor->dims[map.col_dim].kind == DIM_CONSTANT && map.chunk_cols && buffer->cols > map.chunk_cols)
+        map.chunks = buffer->cols / map.chunk_cols;
+    if (count + (map.chunks > 0) + 1 + tensor->rank - count > 5) {
+        diag_error(sema->diag, ref->span, "shape-mismatch", "tensor '%s' has too many dims to be moved as tiles", tensor->name);
+        return -1;
+    }
     for (int i = 0; i < plan->map_count; i++) {
         TensorMap *known = &plan->maps[i];
         if (known->tensor == map.tensor && known->rows == map.rows && known->cols == map.cols)

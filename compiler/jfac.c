@@ -1,0 +1,129 @@
+// jfac.c: the steps of one compilation, in order.
+#include "compiler/jfac.h"
+
+#include "compiler/emit/emit.h"
+#include "compiler/lower/lower.h"
+#include "compiler/lower/manifest.h"
+#include "compiler/plan/place.h"
+#include "compiler/plan/protocol.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct Jfac {
+    Arena *arena;
+    SourceSet sources;
+    Diag diag;
+    Ast *tree;
+    SemaParts parts;
+    Plan *plan;
+    char *ptx, *llvm;
+    JfacTimes times;
+    bool parsed, checked, lowered;
+};
+
+static double now_ms(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+Jfac *jfac_new(void) {
+    Jfac *jfac = calloc(1, sizeof *jfac);
+    if (!jfac || !(jfac->arena = arena_new())) {
+        free(jfac);
+        return NULL;
+    }
+    jfac->sources.arena = jfac->arena;
+    diag_init(&jfac->diag, jfac->arena, &jfac->sources);
+    return jfac;
+}
+
+void jfac_free(Jfac *jfac) {
+    if (jfac)
+        arena_free(jfac->arena);
+    free(jfac);
+}
+
+bool jfac_parse(Jfac *jfac, const JfacOptions *options) {
+    if (!jfac->parsed) {
+        double start = now_ms();
+        jfac->tree = sema_load(jfac->arena, &jfac->diag, options->path, options->include_dirs, options->include_dir_count);
+        jfac->parsed = true;
+        jfac->times.front_ms += now_ms() - start;
+    }
+    return !jfac->diag.error_count;
+}
+
+static void check(Jfac *jfac, const JfacOptions *options) {
+    const Target *target = target_find(options->target);
+    if (!target) {
+        int count;
+        const Target *const *all = target_all(&count);
+        const char *names[8];
+        for (int i = 0; i < count; i++)
+            names[i] = all[i]->name;
+        DiagItem *item = diag_error(&jfac->diag, (Span){-1, 0, 0}, "unknown-target", "there is no target '%s'", options->target);
+        const char *closest = diag_closest(options->target, names, count);
+        diag_help(item, "the nearest is '%s'", closest ? closest : names[0]);
+        return;
+    }
+    SemaOptions sema = {target, options->kernel, options->defines, options->define_count};
+    Plan *plan = sema_build(jfac->arena, &jfac->diag, jfac->tree, &sema, &jfac->parts);
+    if (plan && place_plan(plan, &jfac->diag) && protocol_check(plan, &jfac->diag))
+        jfac->plan = plan;
+}
+
+bool jfac_check(Jfac *jfac, const JfacOptions *options) {
+    // A file that can't be parsed whole is checked as far as it was read, so that one run reports more.
+    jfac_parse(jfac, options);
+    if (!jfac->checked && jfac->sources.count) {
+        double start = now_ms();
+        check(jfac, options);
+        jfac->checked = true;
+        jfac->times.front_ms += now_ms() - start;
+    }
+    return !jfac->diag.error_count && jfac->plan;
+}
+
+static bool lower(Jfac *jfac, const char **message) {
+    LLVMContextRef context = LLVMContextCreate();
+    KernelArgs args = lower_arguments(jfac->plan);
+    LLVMModuleRef module = lower_kernel(jfac->plan, &args, &jfac->sources, context);
+    bool good = false;
+    if (module) {
+        size_t length;
+        const char *manifest = lower_manifest(jfac->plan, &args, &length, message);
+        if (manifest) {
+            lower_add_manifest(module, manifest, length);
+            jfac->llvm = emit_llvm_text(module, jfac->arena);
+            good = emit_ptx(module, jfac->plan->target, jfac->arena, NULL, &jfac->ptx, message);
+        }
+        LLVMDisposeModule(module);
+    } else {
+        *message = "a role uses more pipes than the lowering can follow";
+    }
+    LLVMContextDispose(context);
+    return good;
+}
+
+bool jfac_lower(Jfac *jfac, const JfacOptions *options, const char **message) {
+    *message = NULL;
+    if (!jfac_check(jfac, options))
+        return false;
+    if (!jfac->lowered) {
+        double start = now_ms();
+        jfac->lowered = lower(jfac, message);
+        jfac->times.llvm_ms += now_ms() - start;
+    }
+    return jfac->lowered;
+}
+
+const Diag *jfac_diag(const Jfac *jfac) { return &jfac->diag; }
+const Ast *jfac_tree(const Jfac *jfac) { return jfac->tree; }
+const SemaParts *jfac_parts(const Jfac *jfac) { return &jfac->parts; }
+const Plan *jfac_plan(const Jfac *jfac) { return jfac->plan; }
+const char *jfac_ptx(const Jfac *jfac) { return jfac->ptx; }
+const char *jfac_llvm(const Jfac *jfac) { return jfac->llvm; }
+JfacTimes jfac_times(const Jfac *jfac) { return jfac->times; }

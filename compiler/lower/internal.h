@@ -1,0 +1,184 @@
+// internal.h: shared by the files of this room. The walk over statements and the math are target-neutral; what a
+// target's engines do is behind the table `Engines`.
+#ifndef JFA_COMPILER_LOWER_INTERNAL_H
+#define JFA_COMPILER_LOWER_INTERNAL_H
+
+#include "compiler/lower/lower.h"
+
+#include <llvm-c/DebugInfo.h>
+
+typedef LLVMValueRef Value;
+typedef struct Lower Lower;
+
+// What differs between chips. Addresses are 32-bit shared-window or tensor-memory addresses.
+typedef struct {
+    // Start and end of the CTA, executed by all threads; between them l->tmem holds the base of tensor memory.
+    void (*begin)(Lower *l);
+    void (*end)(Lower *l);
+    // Called after a wait for, and before an arrival about, bytes in tensor memory.
+    void (*after_wait)(Lower *l);
+    void (*before_arrive)(Lower *l);
+    // d = or += a b; `fresh`: i1, whether it starts from zero.
+    void (*product)(Lower *l, const Stmt *stmt, Value fresh);
+    // Arrives on a barrier when all products issued so far have retired.
+    void (*commit)(Lower *l, Value barrier);
+    // Columns [first, first + count) of the thread's row of a tile in tensor memory, as raw 32-bit words.
+    void (*read_columns)(Lower *l, Value address, int count, Value *words);
+    void (*write_columns)(Lower *l, Value address, int count, Value *words);
+    void (*finish_writes)(Lower *l);
+} Engines;
+
+extern const Engines SM100_ENGINES;
+
+typedef struct { // where a role is in a pipe's ring
+    const Pipe *pipe;
+    int64_t index; // constant index of a pipe array, -1: single pipe or the replica's
+    bool filling;
+    Value stage, phase; // allocas, i32
+} RingState;
+
+typedef struct {
+    Value stage; // of the slot in the ring
+    Value index; // of the pipe in its array
+} SlotState;
+
+typedef struct {
+    Value index, start, full; // i32, i32, i1 (a constant within a specialised body)
+    Value count;
+} BlockState;
+
+typedef struct {
+    Value first, count; // blocks of the current tile, i32
+} WalkState;
+
+typedef struct {
+    const Expr *expr;
+    Value *values; // one a column, or one
+} CacheEntry;
+
+enum { CACHE_SIZE = 1 << 12, MAX_RINGS = 256 };
+
+struct Lower {
+    const Plan *plan;
+    const KernelArgs *args;
+    const SourceSet *sources;
+    const Engines *engines;
+    Arena *arena;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder, entry_builder; // entry_builder: allocas
+    LLVMDIBuilderRef debug;
+    LLVMMetadataRef debug_scope, *debug_files;
+    Value function;
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, void_type, shared_pointer, global_pointer;
+    Value shared_base; // i32 shared-window address of the dynamic shared memory
+    Value thread, warp, lane; // i32 in the CTA
+    Value tmem;               // i32
+    Value *arg_values;        // parallel to args->args
+    // Of the role being lowered:
+    const Role *role;
+    Value replica, row, warp_of_role; // i32
+    Value *fields, *factors;
+    WalkState walks[16];
+    SlotState *slots;
+    BlockState *blocks;
+    Value **locals;           // values (or allocas of mutable ones), one a column
+    const Expr **local_exprs; // values that vary with columns of unknown extent: computed where used
+    RingState rings[MAX_RINGS];
+    int ring_count;
+    CacheEntry cache[CACHE_SIZE];
+    int cache_used;
+    bool out_of_rings;
+    // Tiles in tensor memory are read only within this window of columns (0: whole), so that a piece lives in registers.
+    int window_first, window_count;
+};
+
+// ---------------------------------------------------------------- ir.c
+Value ir_int(Lower *l, int64_t value);
+Value ir_long(Lower *l, int64_t value);
+Value ir_float(Lower *l, double value);
+Value ir_bool(Lower *l, bool value);
+Value ir_add(Lower *l, Value a, Value b);
+Value ir_sub(Lower *l, Value a, Value b);
+Value ir_mul(Lower *l, Value a, Value b);
+Value ir_udiv(Lower *l, Value a, Value b);
+Value ir_urem(Lower *l, Value a, Value b);
+Value ir_and(Lower *l, Value a, Value b);
+Value ir_or(Lower *l, Value a, Value b);
+Value ir_xor(Lower *l, Value a, Value b);
+Value ir_shl(Lower *l, Value a, int bits);
+Value ir_shr(Lower *l, Value a, int bits);
+Value ir_less(Lower *l, Value a, Value b); // signed
+Value ir_equal(Lower *l, Value a, Value b);
+Value ir_select(Lower *l, Value condition, Value a, Value b);
+Value ir_min(Lower *l, Value a, Value b); // signed
+Value ir_max(Lower *l, Value a, Value b);
+Value ir_variable(Lower *l, LLVMTypeRef type, Value initial); // an alloca; stored here
+Value ir_get(Lower *l, LLVMTypeRef type, Value variable);
+void ir_set(Lower *l, Value variable, Value value);
+LLVMBasicBlockRef ir_block(Lower *l, const char *name);
+void ir_at(Lower *l, LLVMBasicBlockRef block);
+void ir_jump(Lower *l, LLVMBasicBlockRef block);
+void ir_branch(Lower *l, Value condition, LLVMBasicBlockRef yes, LLVMBasicBlockRef no);
+// Calls an intrinsic by name; `types` are the overloaded types.
+Value ir_intrinsic(Lower *l, const char *name, LLVMTypeRef *types, int type_count, Value *args, int arg_count);
+// Inline assembly. `pure`: no side effect, may be moved, merged and dropped.
+Value ir_asm(Lower *l, LLVMTypeRef result, const char *text, const char *constraints, bool pure, Value *args, int count);
+#define IR_ARGS(...) (Value[]){__VA_ARGS__}, (int)(sizeof((Value[]){__VA_ARGS__}) / sizeof(Value))
+
+// ---------------------------------------------------------------- ptx.c: instructions that both targets have
+void ptx_barrier_init(Lower *l, Value barrier, int count);
+void ptx_fence_barrier_init(Lower *l);
+void ptx_wait(Lower *l, Value barrier, Value parity);
+void ptx_arrive(Lower *l, Value barrier);
+void ptx_arrive_if(Lower *l, Value condition, Value barrier);
+void ptx_expect(Lower *l, Value barrier, Value bytes);
+void ptx_load_tile(Lower *l, Value shared, Value map, Value *coordinates, int rank, Value barrier);
+void ptx_store_tile(Lower *l, Value map, Value *coordinates, int rank, Value shared);
+void ptx_store_commit(Lower *l);
+void ptx_store_wait(Lower *l, bool only_reads);
+void ptx_fence_async(Lower *l);
+void ptx_sync_warp(Lower *l);
+void ptx_sync_cta(Lower *l);
+void ptx_set_registers(Lower *l, int regs, bool more);
+Value ptx_elect(Lower *l);
+void ptx_store_shared(Lower *l, Value address, int64_t offset, Value *words, int count); // 1 or 4 words
+void ptx_load_shared(Lower *l, Value address, int64_t offset, Value *words, int count);
+Value ptx_pack(Lower *l, Elem elem, Value low, Value high);
+Value ptx_math(Lower *l, const char *instruction, Value a);
+
+// ---------------------------------------------------------------- math.c
+// The value of an expression in column `column` (ignored where it doesn't vary). Values are kept until cache_clear.
+Value math_value(Lower *l, const Expr *expr, int column);
+void math_cache_clear(Lower *l);
+Value math_uniform(Lower *l, const Expr *expr);
+Value math_tensor_address(Lower *l, int tensor, Expr *const *at, int column, Value *inside);
+int arg_find(const KernelArgs *args, ArgKind kind, int index, int dim);
+Value arg_value(Lower *l, ArgKind kind, int index, int dim);
+
+// ---------------------------------------------------------------- slots.c
+Value slot_index(Lower *l, const Slot *slot);
+Value slot_address(Lower *l, const Slot *slot); // shared-window address, or tensor-memory address
+RingState *ring_of(Lower *l, const Slot *slot);
+void slot_wait_free(Lower *l, const Slot *slot);
+void slot_wait_full(Lower *l, const Slot *slot);
+void slot_publish(Lower *l, const Slot *slot);
+void slot_release(Lower *l, const Slot *slot);
+void slot_drain(Lower *l);
+Value slot_full_barrier(Lower *l, const Slot *slot);
+void slot_read(Lower *l, const Slot *slot, int first, int count, Value *values); // as f32 or i32
+void slot_write(Lower *l, const Slot *slot, const Expr *value);
+
+// ---------------------------------------------------------------- interval.c
+// Whether the walk's predicate holds for all (must) and for any (may) element of a block; i1.
+void interval_class(Lower *l, const Walk *walk, Value block_start, Value *must, Value *may);
+
+// ---------------------------------------------------------------- tiles.c
+void tiles_loop(Lower *l, const Stmt *stmt);
+void walk_loop(Lower *l, const Stmt *stmt);
+
+// ---------------------------------------------------------------- walk.c
+void walk_statements(Lower *l, const Stmt *stmt);
+void walk_place(Lower *l, Span span); // the .loc of what follows
+
+#endif

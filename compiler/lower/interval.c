@@ -1,0 +1,185 @@
+// interval.c: the class of a block. The mask is evaluated over the block's rectangle of positions by interval
+// arithmetic, in 64 bits, as code that runs once a block: must = every element is seen, may = some element could be.
+// Sound: where an expression can't be bounded, may is true and must is false, and the block counts as partial.
+#include "compiler/lower/internal.h"
+
+#include "grammar/ast.h"
+
+typedef struct {
+    Value low, high; // i64
+} Range;
+
+typedef struct {
+    Value must, may; // i1
+} Truth;
+
+typedef struct {
+    Lower *l;
+    const Walk *walk;
+    Range rows, cols;
+} Rectangle;
+
+static Range range_of(const Rectangle *r, const Expr *expr);
+
+static Value smaller(Lower *l, Value a, Value b) {
+    return ir_select(l, LLVMBuildICmp(l->builder, LLVMIntSLT, a, b, ""), a, b);
+}
+
+static Value greater(Lower *l, Value a, Value b) {
+    return ir_select(l, LLVMBuildICmp(l->builder, LLVMIntSLT, a, b, ""), b, a);
+}
+
+static Range unknown(Lower *l) { return (Range){ir_long(l, INT32_MIN), ir_long(l, INT32_MAX)}; }
+
+static Range hull(Lower *l, Range a, Range b) { return (Range){smaller(l, a.low, b.low), greater(l, a.high, b.high)}; }
+
+static Range multiplied(Lower *l, Range a, Range b) {
+    Value products[4] = {ir_mul(l, a.low, b.low), ir_mul(l, a.low, b.high), ir_mul(l, a.high, b.low), ir_mul(l, a.high, b.high)};
+    Range range = {products[0], products[0]};
+    for (int i = 1; i < 4; i++)
+        range = hull(l, range, (Range){products[i], products[i]});
+    return range;
+}
+
+// Division truncates toward zero: monotonic for a positive divisor.
+static Range divided(Lower *l, Range a, int64_t divisor) {
+    Value by = ir_long(l, divisor);
+    return (Range){LLVMBuildSDiv(l->builder, a.low, by, ""), LLVMBuildSDiv(l->builder, a.high, by, "")};
+}
+
+// If the whole range has one quotient, the remainder is monotonic in it; else it is anywhere in its own range.
+static Range remainder_of(Lower *l, Range a, int64_t divisor) {
+    Range quotient = divided(l, a, divisor);
+    Value by = ir_long(l, divisor), zero = ir_long(l, 0), last = ir_long(l, divisor - 1);
+    Value low = LLVMBuildSRem(l->builder, a.low, by, ""), high = LLVMBuildSRem(l->builder, a.high, by, "");
+    Value same = ir_and(l, ir_equal(l, quotient.low, quotient.high), LLVMBuildICmp(l->builder, LLVMIntSGE, a.low, zero, ""));
+    Value negative = LLVMBuildICmp(l->builder, LLVMIntSLT, a.low, zero, "");
+    return (Range){ir_select(l, same, low, ir_select(l, negative, ir_long(l, 1 - divisor), zero)), ir_select(l, same, high, last)};
+}
+
+static Truth compare(const Rectangle *r, int op, const Expr *a_expr, const Expr *b_expr) {
+    Lower *l = r->l;
+    if (a_expr->type.elem != ELEM_I32)
+        return (Truth){ir_bool(l, false), ir_bool(l, true)};
+    Range a = range_of(r, a_expr), b = range_of(r, b_expr);
+    LLVMBuilderRef builder = l->builder;
+    Value apart = ir_or(l, LLVMBuildICmp(builder, LLVMIntSLT, a.high, b.low, ""), LLVMBuildICmp(builder, LLVMIntSLT, b.high, a.low, ""));
+    Value equal = ir_and(l, ir_and(l, ir_equal(l, a.low, a.high), ir_equal(l, b.low, b.high)), ir_equal(l, a.low, b.low));
+    switch (op) {
+    case '<': return (Truth){LLVMBuildICmp(builder, LLVMIntSLT, a.high, b.low, ""), LLVMBuildICmp(builder, LLVMIntSLT, a.low, b.high, "")};
+    case OP_LE: return (Truth){LLVMBuildICmp(builder, LLVMIntSLE, a.high, b.low, ""), LLVMBuildICmp(builder, LLVMIntSLE, a.low, b.high, "")};
+    case '>': return compare(r, '<', b_expr, a_expr);
+    case OP_GE: return compare(r, OP_LE, b_expr, a_expr);
+    case OP_EQ: return (Truth){equal, LLVMBuildNot(builder, apart, "")};
+    default: return (Truth){apart, LLVMBuildNot(builder, equal, "")};
+    }
+}
+
+static bool varies(const Rectangle *r, const Expr *expr) {
+    if (!expr)
+        return false;
+    if (expr->kind == X_LOCAL)
+        return expr->local == r->walk->row_position || expr->local == r->walk->col_position;
+    for (int i = 0; i < expr->arg_count; i++)
+        if (varies(r, expr->args[i]))
+            return true;
+    return varies(r, expr->a) || varies(r, expr->b) || varies(r, expr->c);
+}
+
+static Truth truth_of(const Rectangle *r, const Expr *expr) {
+    Lower *l = r->l;
+    if (!varies(r, expr)) {
+        Value value = math_uniform(l, expr);
+        return (Truth){value, value};
+    }
+    if (expr->kind == X_UNARY) {
+        Truth a = truth_of(r, expr->a);
+        return (Truth){LLVMBuildNot(l->builder, a.may, ""), LLVMBuildNot(l->builder, a.must, "")};
+    }
+    if (expr->kind == X_SELECT) {
+        Truth condition = truth_of(r, expr->a), a = truth_of(r, expr->b), b = truth_of(r, expr->c);
+        Value both_must = ir_and(l, a.must, b.must), either_may = ir_or(l, a.may, b.may);
+        return (Truth){ir_select(l, condition.must, a.must, ir_select(l, condition.may, both_must, b.must)),
+                       ir_select(l, condition.must, a.may, ir_select(l, condition.may, either_may, b.may))};
+    }
+    if (expr->kind == X_BINARY && (expr->op == OP_AND || expr->op == OP_OR)) {
+        Truth a = truth_of(r, expr->a), b = truth_of(r, expr->b);
+        if (expr->op == OP_AND)
+            return (Truth){ir_and(l, a.must, b.must), ir_and(l, a.may, b.may)};
+        return (Truth){ir_or(l, a.must, b.must), ir_or(l, a.may, b.may)};
+    }
+    if (expr->kind == X_BINARY && expr->a->type.elem == ELEM_I32)
+        return compare(r, expr->op, expr->a, expr->b);
+    return (Truth){ir_bool(l, false), ir_bool(l, true)};
+}
+
+static Range range_of(const Rectangle *r, const Expr *expr) {
+    Lower *l = r->l;
+    if (expr->kind == X_LOCAL && expr->local == r->walk->row_position)
+        return r->rows;
+    if (expr->kind == X_LOCAL && expr->local == r->walk->col_position)
+        return r->cols;
+    if (!varies(r, expr)) {
+        Value value = LLVMBuildSExt(l->builder, math_uniform(l, expr), l->i64, "");
+        return (Range){value, value};
+    }
+    Range a, b;
+    switch (expr->kind) {
+    case X_UNARY:
+        a = range_of(r, expr->a);
+        return (Range){ir_sub(l, ir_long(l, 0), a.high), ir_sub(l, ir_long(l, 0), a.low)};
+    case X_BINARY:
+        if ((expr->op == '/' || expr->op == '%')) {
+            if (expr->b->kind != X_INT || expr->b->integer <= 0)
+                return unknown(l);
+            a = range_of(r, expr->a);
+            return expr->op == '/' ? divided(l, a, expr->b->integer) : remainder_of(l, a, expr->b->integer);
+        }
+        a = range_of(r, expr->a);
+        b = range_of(r, expr->b);
+        if (expr->op == '+')
+            return (Range){ir_add(l, a.low, b.low), ir_add(l, a.high, b.high)};
+        if (expr->op == '-')
+            return (Range){ir_sub(l, a.low, b.high), ir_sub(l, a.high, b.low)};
+        return expr->op == '*' ? multiplied(l, a, b) : unknown(l);
+    case X_SELECT: {
+        Truth condition = truth_of(r, expr->a);
+        a = range_of(r, expr->b);
+        b = range_of(r, expr->c);
+        Range both = hull(l, a, b);
+        return (Range){ir_select(l, condition.must, a.low, ir_select(l, condition.may, both.low, b.low)),
+                       ir_select(l, condition.must, a.high, ir_select(l, condition.may, both.high, b.high))};
+    }
+    case X_CALL:
+        a = range_of(r, expr->a);
+        if (expr->op == MATH_ABS) {
+            Range negated = {ir_sub(l, ir_long(l, 0), a.high), ir_sub(l, ir_long(l, 0), a.low)};
+            return (Range){greater(l, greater(l, a.low, negated.low), ir_long(l, 0)), greater(l, a.high, negated.high)};
+        }
+        if (expr->op == MATH_MIN || expr->op == MATH_MAX) {
+            b = range_of(r, expr->b);
+            Value (*pick)(Lower *, Value, Value) = expr->op == MATH_MIN ? smaller : greater;
+            return (Range){pick(l, a.low, b.low), pick(l, a.high, b.high)};
+        }
+        return unknown(l);
+    default: return unknown(l); // values from tensors
+    }
+}
+
+void interval_class(Lower *l, const Walk *walk, Value block_start, Value *must, Value *may) {
+    const Plan *plan = l->plan;
+    Rectangle r = {.l = l, .walk = walk};
+    Value start = LLVMBuildSExt(l->builder, block_start, l->i64, "");
+    r.cols = (Range){start, ir_add(l, start, ir_long(l, walk->size - 1))};
+    if (plan->tile_axis_count) {
+        const TileAxis *axis = &plan->tile_axes[0];
+        Value first = l->fields[plan_field((Plan *)plan, FIELD_START, axis->axis, 0)];
+        Value length = l->fields[plan_field((Plan *)plan, FIELD_LEN, axis->axis, 0)];
+        first = LLVMBuildSExt(l->builder, first, l->i64, "");
+        length = LLVMBuildSExt(l->builder, length, l->i64, "");
+        r.rows = (Range){first, smaller(l, ir_add(l, first, ir_long(l, axis->size - 1)), ir_sub(l, length, ir_long(l, 1)))};
+    }
+    Truth truth = truth_of(&r, walk->where);
+    *must = truth.must;
+    *may = truth.may;
+}

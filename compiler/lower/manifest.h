@@ -1,0 +1,10 @@
+// manifest.h: what a kernel's user must know to launch it, as the runtime's manifest text.
+#ifndef JFA_COMPILER_LOWER_MANIFEST_H
+#define JFA_COMPILER_LOWER_MANIFEST_H
+
+#include "compiler/lower/lower.h"
+
+// In the plan's arena. NULL and a message: the plan can't be described (an internal error).
+const char *lower_manifest(const Plan *plan, const KernelArgs *args, size_t *length, const char **message);
+
+#endif

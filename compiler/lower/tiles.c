@@ -1,0 +1,145 @@
+// tiles.c: the loops over tiles and over the blocks of a walk. Every role computes them from the same record by the
+// same code, so all roles see the same tiles and blocks.
+#include "compiler/lower/internal.h"
+
+#include <string.h>
+
+// Work item -> record and factors: item = record * F + f, the last factor running fastest.
+static void read_record(Lower *l, Value item) {
+    const Plan *plan = l->plan;
+    Value factor_count = ir_int(l, 1);
+    for (int i = 0; i < plan->factor_count; i++)
+        factor_count = ir_mul(l, factor_count, arg_value(l, ARG_DIM, plan->factors[i].dim, 0));
+    Value record = ir_udiv(l, item, factor_count), rest = ir_urem(l, item, factor_count);
+    for (int i = plan->factor_count - 1; i >= 0; i--) {
+        Value extent = arg_value(l, ARG_DIM, plan->factors[i].dim, 0);
+        l->factors[i] = i == 0 ? rest : ir_urem(l, rest, extent);
+        if (i > 0)
+            rest = ir_udiv(l, rest, extent);
+    }
+    Value first = ir_mul(l, LLVMBuildSExt(l->builder, record, l->i64, ""), ir_long(l, plan->field_count));
+    for (int i = 0; i < plan->field_count; i++) {
+        Value at = ir_add(l, first, ir_long(l, i));
+        Value address = LLVMBuildGEP2(l->builder, l->i32, arg_value(l, ARG_RECORDS, 0, 0), &at, 1, "");
+        l->fields[i] = LLVMBuildLoad2(l->builder, l->i32, address, "");
+        LLVMSetMetadata(l->fields[i], LLVMGetMDKindIDInContext(l->context, "invariant.load", 14),
+                        LLVMMDNodeInContext(l->context, NULL, 0));
+    }
+}
+
+static bool only_bounds(const Walk *walk) {
+    // The predicate is then `position < length`: every block up to the length counts, and no scan is needed.
+    const Expr *where = walk->where;
+    return where->kind == X_BINARY && where->op == '<' && where->a->kind == X_LOCAL && where->b->kind == X_FIELD;
+}
+
+// Moves `block` by `step` while no element of the block can be seen and it hasn't met `limit`.
+static Value skip_empty(Lower *l, const Walk *walk, Value from, Value limit, int step) {
+    Value variable = ir_variable(l, l->i32, from);
+    LLVMBasicBlockRef test = ir_block(l, "skip_test"), look = ir_block(l, "skip_look"), next = ir_block(l, "skip_next"),
+                      done = ir_block(l, "skip_done");
+    ir_jump(l, test);
+    ir_at(l, test);
+    Value at = ir_get(l, l->i32, variable);
+    ir_branch(l, ir_equal(l, at, limit), done, look);
+    ir_at(l, look);
+    math_cache_clear(l);
+    Value block = step > 0 ? at : ir_sub(l, at, ir_int(l, 1)), must, may;
+    interval_class(l, walk, ir_mul(l, block, ir_int(l, walk->size)), &must, &may);
+    ir_branch(l, may, done, next);
+    ir_at(l, next);
+    ir_set(l, variable, ir_add(l, at, ir_int(l, step)));
+    ir_jump(l, test);
+    ir_at(l, done);
+    math_cache_clear(l);
+    return ir_get(l, l->i32, variable);
+}
+
+static void find_walk(Lower *l, int number) {
+    const Walk *walk = l->plan->walks[number];
+    Value length = l->fields[plan_field((Plan *)l->plan, FIELD_LEN, walk->axis, 0)];
+    Value blocks = ir_udiv(l, ir_add(l, length, ir_int(l, walk->size - 1)), ir_int(l, walk->size));
+    WalkState *state = &l->walks[number];
+    if (only_bounds(walk)) {
+        state->first = ir_int(l, 0);
+        state->count = blocks;
+        return;
+    }
+    state->first = skip_empty(l, walk, ir_int(l, 0), blocks, 1);
+    Value end = skip_empty(l, walk, blocks, state->first, -1);
+    state->count = ir_sub(l, end, state->first);
+}
+
+// Items are dealt out in zig-zag: round r gives CTA c of G item r * G + c, or counted from the other end when r is odd.
+void tiles_loop(Lower *l, const Stmt *stmt) {
+    Value cta = ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0, NULL, 0);
+    Value ctas = ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
+    Value mirrored = ir_sub(l, ir_sub(l, ctas, ir_int(l, 1)), cta);
+    Value round = ir_variable(l, l->i32, ir_int(l, 0));
+    LLVMBasicBlockRef test = ir_block(l, "tiles_test"), body = ir_block(l, "tiles_body"), done = ir_block(l, "tiles_done");
+    ir_jump(l, test);
+    ir_at(l, test);
+    Value turn = ir_get(l, l->i32, round);
+    Value odd = LLVMBuildTrunc(l->builder, turn, l->i1, "");
+    Value item = ir_add(l, ir_mul(l, turn, ctas), ir_select(l, odd, mirrored, cta));
+    ir_branch(l, LLVMBuildICmp(l->builder, LLVMIntULT, item, arg_value(l, ARG_ITEMS, 0, 0), ""), body, done);
+    ir_at(l, body);
+    math_cache_clear(l);
+    read_record(l, item);
+    for (int i = 0; i < l->plan->walk_count; i++)
+        find_walk(l, i);
+    walk_statements(l, stmt->body);
+    ir_set(l, round, ir_add(l, ir_get(l, l->i32, round), ir_int(l, 1)));
+    ir_jump(l, test);
+    ir_at(l, done);
+}
+
+static void block_body(Lower *l, const Stmt *stmt, Value full) {
+    l->blocks[stmt->block->number].full = full;
+    walk_statements(l, stmt->body);
+}
+
+// The body is compiled once, or twice if it asks whether the block is full: then each copy knows the answer.
+static void block_bodies(Lower *l, const Stmt *stmt) {
+    if (!stmt->block->reads_full) {
+        block_body(l, stmt, ir_bool(l, false));
+        return;
+    }
+    Value must, may;
+    math_cache_clear(l);
+    interval_class(l, stmt->block->walk, l->blocks[stmt->block->number].start, &must, &may);
+    LLVMBasicBlockRef full = ir_block(l, "block_full"), partial = ir_block(l, "block_partial"), done = ir_block(l, "block_done");
+    ir_branch(l, must, full, partial);
+    ir_at(l, full);
+    block_body(l, stmt, ir_bool(l, true));
+    ir_jump(l, done);
+    ir_at(l, partial);
+    block_body(l, stmt, ir_bool(l, false));
+    ir_jump(l, done);
+    ir_at(l, done);
+}
+
+void walk_loop(Lower *l, const Stmt *stmt) {
+    const WalkState *walk = NULL;
+    for (int i = 0; i < l->plan->walk_count; i++)
+        if (l->plan->walks[i] == stmt->block->walk)
+            walk = &l->walks[i];
+    Value one = ir_int(l, 1), zero = ir_int(l, 0);
+    Value first = stmt->part == PART_REST ? one : stmt->part == PART_LAST ? ir_max(l, ir_sub(l, walk->count, one), zero) : zero;
+    Value end = stmt->part == PART_FIRST ? ir_min(l, walk->count, one) : walk->count;
+    Value variable = ir_variable(l, l->i32, first);
+    LLVMBasicBlockRef test = ir_block(l, "walk_test"), body = ir_block(l, "walk_body"), done = ir_block(l, "walk_done");
+    ir_jump(l, test);
+    ir_at(l, test);
+    Value index = ir_get(l, l->i32, variable);
+    ir_branch(l, ir_less(l, index, end), body, done);
+    ir_at(l, body);
+    BlockState *block = &l->blocks[stmt->block->number];
+    block->index = index;
+    block->count = walk->count;
+    block->start = ir_mul(l, ir_add(l, walk->first, index), ir_int(l, stmt->block->walk->size));
+    block_bodies(l, stmt);
+    ir_set(l, variable, ir_add(l, ir_get(l, l->i32, variable), one));
+    ir_jump(l, test);
+    ir_at(l, done);
+}

@@ -1,0 +1,224 @@
+// walk.c: statements to IR, in order. Tiles move by one elected thread; values are computed by all threads of a role.
+#include "compiler/lower/internal.h"
+
+#include "grammar/ast.h"
+
+#include <string.h>
+
+void walk_place(Lower *l, Span span) {
+    if (!l->debug || span.file < 0)
+        return;
+    Place place = source_place(l->sources, span.file, span.start);
+    LLVMMetadataRef scope = l->debug_scope;
+    if (l->debug_files && l->debug_files[span.file])
+        scope = LLVMDIBuilderCreateLexicalBlockFile(l->debug, l->debug_scope, l->debug_files[span.file], 0);
+    LLVMMetadataRef location = LLVMDIBuilderCreateDebugLocation(l->context, (unsigned)place.line, (unsigned)place.column, scope, NULL);
+    LLVMSetCurrentDebugLocation2(l->builder, location);
+}
+
+// ---------------------------------------------------------------- tiles of tensors
+
+typedef struct {
+    Value at[5];
+    int rank;
+    int chunk_place; // which coordinate steps from chunk to chunk when each is its own instruction, else -1
+} Coordinates;
+
+// Coordinates in a ragged map (see runtime/manifest.h): rows of the tile beyond the sequence's end fall outside the map's
+// row dimension, so loads give zeros there and stores are clipped.
+static Coordinates tile_coordinates(Lower *l, const TensorRef *ref, const TensorMap *map) {
+    const Tensor *tensor = &l->plan->tensors[map->tensor];
+    Plan *plan = (Plan *)l->plan;
+    Coordinates c = {.chunk_place = -1};
+    Value position = math_uniform(l, ref->at[map->row_dim]);
+    Value length = l->fields[plan_field(plan, FIELD_LEN, tensor->dims[map->row_dim].index, 0)];
+    Value base = l->fields[plan_field(plan, FIELD_BASE, map->tensor, map->row_dim)];
+    Value rows = ir_int(l, map->rows);
+    Value valid = ir_max(l, ir_min(l, ir_sub(l, length, position), rows), ir_int(l, 0));
+    Value column = math_uniform(l, ref->at[map->col_dim]);
+    if (tensor->dims[map->col_dim].kind == DIM_AXIS) {
+        column = ir_add(l, column, l->fields[plan_field(plan, FIELD_BASE, map->tensor, map->col_dim)]);
+        c.chunk_place = 0;
+    }
+    c.at[c.rank++] = column;
+    c.at[c.rank++] = ir_sub(l, rows, valid);
+    if (map->chunks)
+        c.at[c.rank++] = ir_int(l, 0);
+    for (int i = tensor->rank - 1; i >= 0; i--)
+        if (tensor->dims[i].kind == DIM_RUNTIME)
+            c.at[c.rank++] = math_uniform(l, ref->at[i]);
+    c.at[c.rank++] = ir_add(l, ir_add(l, base, position), valid);
+    return c;
+}
+
+static void move_tile(Lower *l, const TensorRef *ref, const Slot *slot, Value barrier) {
+    const TensorMap *map = &l->plan->maps[ref->map];
+    Coordinates c = tile_coordinates(l, ref, map);
+    Value pointer = LLVMBuildPtrToInt(l->builder, arg_value(l, ARG_MAP, ref->map, 0), l->i64, "");
+    Value shared = slot_address(l, slot);
+    int pieces = map->chunks ? 1 : map->cols / map->chunk_cols;
+    for (int i = 0; i < pieces; i++) {
+        if (barrier)
+            ptx_load_tile(l, shared, pointer, c.at, c.rank, barrier);
+        else
+            ptx_store_tile(l, pointer, c.at, c.rank, shared);
+        c.at[0] = ir_add(l, c.at[0], ir_int(l, map->chunk_cols));
+        shared = ir_add(l, shared, ir_int(l, (int64_t)map->rows * map->swizzle_bytes));
+    }
+}
+
+static void put_load(Lower *l, const Stmt *stmt) {
+    slot_wait_free(l, stmt->slot);
+    Value barrier = slot_full_barrier(l, stmt->slot);
+    ptx_expect(l, barrier, ir_int(l, stmt->slot->pipe->bytes));
+    move_tile(l, &stmt->tensor, stmt->slot, barrier);
+}
+
+static void store_tile(Lower *l, const Stmt *stmt) {
+    move_tile(l, &stmt->tensor, stmt->source, NULL);
+    ptx_store_commit(l);
+}
+
+// ---------------------------------------------------------------- values
+
+static int columns_of(const Type *type) { return type->cols == EXTENT_ANY ? 0 : type->cols; }
+
+static void let(Lower *l, const Stmt *stmt) {
+    const Local *local = stmt->local;
+    int columns = columns_of(&local->type);
+    if (!columns) { // as many columns as what it meets: computed there
+        l->local_exprs[local->number] = stmt->value;
+        return;
+    }
+    Value *values = l->locals[local->number] = arena_array(l->arena, Value, columns);
+    for (int c = 0; c < columns; c++) {
+        Value value = math_value(l, stmt->value, c);
+        values[c] = local->is_mutable ? ir_variable(l, LLVMTypeOf(value), value) : value;
+    }
+}
+
+static void set(Lower *l, const Stmt *stmt) {
+    Value *variables = l->locals[stmt->local->number];
+    int columns = columns_of(&stmt->local->type);
+    Value *values = arena_array(l->arena, Value, columns);
+    for (int c = 0; c < columns; c++) // all are read before the first is changed
+        values[c] = math_value(l, stmt->value, c);
+    for (int c = 0; c < columns; c++)
+        ir_set(l, variables[c], values[c]);
+}
+
+// Rewrites a tile in tensor memory piece by piece, so that only a piece lives in registers.
+static void update(Lower *l, const Stmt *stmt) {
+    enum { COLUMNS_AT_ONCE = 16 };
+    const Buffer *buffer = stmt->slot->pipe->buffer;
+    if (buffer->space == SPACE_SMEM || elem_bytes(buffer->elem) != 4) {
+        slot_write(l, stmt->slot, stmt->value);
+        return;
+    }
+    for (int first = 0; first < buffer->cols; first += COLUMNS_AT_ONCE) {
+        int count = buffer->cols - first < COLUMNS_AT_ONCE ? buffer->cols - first : COLUMNS_AT_ONCE;
+        Value words[COLUMNS_AT_ONCE];
+        l->window_first = first;
+        l->window_count = count;
+        for (int i = 0; i < count; i++)
+            words[i] = LLVMBuildBitCast(l->builder, math_value(l, stmt->value, first + i), l->i32, "");
+        l->engines->write_columns(l, ir_add(l, slot_address(l, stmt->slot), ir_int(l, first)), count, words);
+    }
+    l->window_count = 0;
+    l->engines->finish_writes(l);
+}
+
+static void store_elements(Lower *l, const Stmt *stmt, int column, Value allowed) {
+    const Tensor *tensor = &l->plan->tensors[stmt->tensor.tensor];
+    Value value = math_value(l, stmt->value, column), inside;
+    if (tensor->elem == ELEM_BF16)
+        value = LLVMBuildTrunc(l->builder, ptx_pack(l, ELEM_BF16, value, value), l->i16, "");
+    else if (tensor->elem == ELEM_F16)
+        value = LLVMBuildTrunc(l->builder, ptx_pack(l, ELEM_F16, value, value), l->i16, "");
+    Value address = math_tensor_address(l, stmt->tensor.tensor, stmt->tensor.at, column, &inside);
+    LLVMBasicBlockRef store = ir_block(l, "store"), done = ir_block(l, "stored");
+    ir_branch(l, allowed ? ir_and(l, allowed, inside) : inside, store, done);
+    ir_at(l, store);
+    LLVMBuildStore(l->builder, value, address);
+    ir_jump(l, done);
+    ir_at(l, done);
+}
+
+// Elements beyond the end of their sequence are not stored, and nothing is when the caller passed no tensor.
+static void store_value(Lower *l, const Stmt *stmt) {
+    const Tensor *tensor = &l->plan->tensors[stmt->tensor.tensor];
+    int columns = stmt->value->type.cols, rows = stmt->value->type.rows;
+    for (int i = 0; i < tensor->rank; i++) {
+        columns = stmt->tensor.at[i]->type.cols == 1 ? columns : stmt->tensor.at[i]->type.cols;
+        rows = stmt->tensor.at[i]->type.rows == 1 ? rows : stmt->tensor.at[i]->type.rows;
+    }
+    // One thread stores what doesn't vary along the rows.
+    Value allowed = rows == 1 ? ir_equal(l, l->row, ir_int(l, 0)) : NULL;
+    if (tensor->is_optional) {
+        Value there = LLVMBuildIsNotNull(l->builder, arg_value(l, ARG_POINTER, stmt->tensor.tensor, 0), "");
+        allowed = allowed ? ir_and(l, allowed, there) : there;
+    }
+    for (int c = 0; c < columns; c++) {
+        store_elements(l, stmt, c, allowed);
+        if (columns > 1)
+            math_cache_clear(l); // what was computed inside the branch isn't known after it
+    }
+}
+
+// ---------------------------------------------------------------- control
+
+static void branch(Lower *l, const Stmt *stmt) {
+    Value condition = math_uniform(l, stmt->value);
+    if (LLVMIsAConstantInt(condition)) {
+        walk_statements(l, LLVMConstIntGetZExtValue(condition) ? stmt->body : stmt->other);
+        return;
+    }
+    LLVMBasicBlockRef yes = ir_block(l, "if_yes"), no = ir_block(l, "if_no"), done = ir_block(l, "if_done");
+    ir_branch(l, condition, yes, no);
+    ir_at(l, yes);
+    walk_statements(l, stmt->body);
+    ir_jump(l, done);
+    ir_at(l, no);
+    walk_statements(l, stmt->other);
+    ir_jump(l, done);
+    ir_at(l, done);
+}
+
+static void statement(Lower *l, const Stmt *stmt) {
+    switch (stmt->kind) {
+    case ST_TILES: tiles_loop(l, stmt); break;
+    case ST_WALK: walk_loop(l, stmt); break;
+    case ST_IF: branch(l, stmt); break;
+    case ST_LET: let(l, stmt); break;
+    case ST_SET: set(l, stmt); break;
+    case ST_TAKE: slot_wait_full(l, stmt->slot); break;
+    case ST_PUT_LOAD: put_load(l, stmt); break;
+    case ST_PUT_VALUE:
+        slot_wait_free(l, stmt->slot);
+        slot_write(l, stmt->slot, stmt->value);
+        slot_publish(l, stmt->slot);
+        break;
+    case ST_FILL:
+        slot_wait_free(l, stmt->slot);
+        walk_statements(l, stmt->body);
+        walk_place(l, stmt->span);
+        slot_publish(l, stmt->slot);
+        break;
+    case ST_PRODUCT:
+        l->engines->product(l, stmt, stmt->fresh ? math_uniform(l, stmt->fresh) : ir_bool(l, false));
+        break;
+    case ST_FREE: slot_release(l, stmt->slot); break;
+    case ST_UPDATE: update(l, stmt); break;
+    case ST_STORE_VALUE: store_value(l, stmt); break;
+    case ST_STORE_TILE: store_tile(l, stmt); break;
+    }
+}
+
+void walk_statements(Lower *l, const Stmt *stmt) {
+    for (; stmt; stmt = stmt->next) {
+        math_cache_clear(l);
+        walk_place(l, stmt->span);
+        statement(l, stmt);
+    }
+    math_cache_clear(l);
+}
