@@ -36,6 +36,13 @@ int pipe_sharers(const Pipe *pipe, const Role *role) {
     return role->replicas;
 }
 
+bool role_takes(const Role *role, const Pipe *pipe) {
+    for (int i = 0; i < pipe->to_count; i++)
+        if (pipe->to[i] == role)
+            return true;
+    return false;
+}
+
 bool role_in_warpgroup(const Role *role, int group) {
     int first = group * WARPGROUP_WARPS, end = first + WARPGROUP_WARPS;
     return role->first_warp < end && role->first_warp + role->warps * role->replicas > first;

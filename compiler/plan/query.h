@@ -18,6 +18,9 @@ Pipe *pipe_next(const Plan *plan, const Pipe *pipe);
 // The taken slots of the pipe are never freed: the next pipe over the same bytes takes them over.
 bool pipe_gives_on(const Plan *plan, const Pipe *pipe);
 
+// Whether the pipe names the role as a taker.
+bool role_takes(const Role *role, const Pipe *pipe);
+
 // How many replicas of `role` meet at each slot of the pipe: one when the pipe is an array that the role
 // indexes by its replica number, else all.
 int pipe_sharers(const Pipe *pipe, const Role *role);
