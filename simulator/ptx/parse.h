@@ -52,10 +52,13 @@ void ptx_version(PtxParser *parser, const char *text);
 void ptx_target(PtxParser *parser, const char *text);
 void ptx_address_size(PtxParser *parser, int64_t bits, int line, int column);
 void ptx_declaration(PtxParser *parser, PtxDeclaration declaration); // of the names that follow
-void ptx_declare(PtxParser *parser, const char *name, int64_t elements, int line, int column); // 0 elements: []
-void ptx_initial_number(PtxParser *parser, PtxNumber number, int line, int column); // of the variable declared last
+void ptx_declare(PtxParser *parser, const char *name, int64_t elements, int line,
+                 int column); // 0 elements: []
+void ptx_initial_number(PtxParser *parser, PtxNumber number, int line,
+                        int column); // of the variable declared last
 void ptx_entry_begin(PtxParser *parser, const char *name, int line, int column);
-void ptx_entry_limit(PtxParser *parser, const char *directive, const int64_t *values, int count, int line, int column);
+void ptx_entry_limit(PtxParser *parser, const char *directive, const int64_t *values, int count, int line,
+                     int column);
 void ptx_entry_end(PtxParser *parser);
 void ptx_scope_begin(PtxParser *parser);
 void ptx_scope_end(PtxParser *parser);
@@ -67,7 +70,7 @@ PtxOperand ptx_name(PtxParser *parser, const char *name, int line, int column);
 PtxOperand ptx_pair(PtxParser *parser, const char *first, const char *second, int line, int column);
 PtxOperand ptx_group(PtxParser *parser, PtxOperandKind kind, const PtxList *items); // operands into one
 PtxList *ptx_append(PtxParser *parser, PtxList *before, PtxOperand operand, int line, int column);
-void ptx_instruction(PtxParser *parser, const char *predicate, bool negated, PtxWord opcode, const PtxList *operands,
-                     int line, int column);
+void ptx_instruction(PtxParser *parser, const char *predicate, bool negated, PtxWord opcode,
+                     const PtxList *operands, int line, int column);
 
 #endif

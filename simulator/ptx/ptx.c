@@ -1,4 +1,5 @@
-// ptx.c: what the grammar's rules do: names and scopes, layout of parameters and variables, the module's memory.
+// ptx.c: what the grammar's rules do: names and scopes, layout of parameters and variables, the module's
+// memory.
 #include "simulator/ptx/parse.h"
 #include "ptx_y.h"
 
@@ -22,7 +23,7 @@ struct Name {
     const char *text;
     uint32_t hash;
     NameKind kind;
-    int value; // number of the register, symbol or instruction
+    int value;        // number of the register, symbol or instruction
     PtxOperand table; // NAME_TABLE: a vector of labels
     Name *in_bucket;  // older or of an outer scope
     Name *in_scope;
@@ -88,7 +89,9 @@ void ptx_fail(PtxParser *parser, int line, int column, const char *format, ...) 
     longjmp(parser->failed, 1);
 }
 
-void ptx_scanner_failed(const char *message) { ptx_fail(ptx_current, 0, 0, "%s", message); }
+void ptx_scanner_failed(const char *message) {
+    ptx_fail(ptx_current, 0, 0, "%s", message);
+}
 
 void *ptx_take(PtxParser *parser, size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
@@ -249,8 +252,12 @@ static Name *find_in_scope(const PtxParser *parser, const char *text) {
 static Name *add_name(PtxParser *parser, const char *text, NameKind kind, int value) {
     Name *name = ptx_take(parser, sizeof *name);
     uint32_t hash = hash_of(text);
-    *name = (Name){.text = text, .hash = hash, .kind = kind, .value = value,
-                   .in_bucket = parser->buckets[hash % NAME_BUCKETS], .in_scope = parser->scope->names};
+    *name = (Name){.text = text,
+                   .hash = hash,
+                   .kind = kind,
+                   .value = value,
+                   .in_bucket = parser->buckets[hash % NAME_BUCKETS],
+                   .in_scope = parser->scope->names};
     parser->buckets[hash % NAME_BUCKETS] = name;
     parser->scope->names = name;
     return name;
@@ -292,7 +299,8 @@ void ptx_scope_end(PtxParser *parser) {
             pending->before = scope->outer->pending;
             scope->outer->pending = pending;
         } else {
-            ptx_fail(parser, pending->line, pending->column, "unknown register, label or variable %.120s", pending->name);
+            ptx_fail(parser, pending->line, pending->column, "unknown register, label or variable %.120s",
+                     pending->name);
         }
         pending = before;
     }
@@ -305,16 +313,19 @@ void ptx_scope_end(PtxParser *parser) {
 
 int ptx_type_bytes(PtxType type) {
     static const uint8_t BYTES[PTX_TYPE_COUNT] = {
-        [PTX_PRED] = 1, [PTX_B8] = 1,  [PTX_B16] = 2, [PTX_B32] = 4, [PTX_B64] = 8, [PTX_B128] = 16,
-        [PTX_U8] = 1,   [PTX_U16] = 2, [PTX_U32] = 4, [PTX_U64] = 8, [PTX_S8] = 1,  [PTX_S16] = 2,
+        [PTX_PRED] = 1, [PTX_B8] = 1,  [PTX_B16] = 2, [PTX_B32] = 4,   [PTX_B64] = 8, [PTX_B128] = 16,
+        [PTX_U8] = 1,   [PTX_U16] = 2, [PTX_U32] = 4, [PTX_U64] = 8,   [PTX_S8] = 1,  [PTX_S16] = 2,
         [PTX_S32] = 4,  [PTX_S64] = 8, [PTX_F16] = 2, [PTX_F16X2] = 4, [PTX_F32] = 4, [PTX_F64] = 8,
     };
     return type >= 0 && type < PTX_TYPE_COUNT ? BYTES[type] : 0;
 }
 
-void ptx_declaration(PtxParser *parser, PtxDeclaration declaration) { parser->declaration = declaration; }
+void ptx_declaration(PtxParser *parser, PtxDeclaration declaration) {
+    parser->declaration = declaration;
+}
 
-// Where the variable lies in its space: parameters follow each other with natural alignment (CUDA's calling convention).
+// Where the variable lies in its space: parameters follow each other with natural alignment (CUDA's calling
+// convention).
 static int64_t place(PtxParser *parser, const PtxSymbol *symbol) {
     PtxEntry *entry = parser->entry >= 0 ? &parser->module->entries[parser->entry] : NULL;
     int64_t *end = symbol->space == PTX_SPACE_SHARED           ? &parser->module->shared_bytes
@@ -335,12 +346,18 @@ void ptx_declare(PtxParser *parser, const char *text, int64_t elements, int line
     if (declaration->is_extern ? declaration->space != PTX_SPACE_SHARED : elements == 0)
         ptx_fail(parser, line, column, "the size of %.120s is not known in this module", text);
     PtxModule *module = parser->module;
-    module->symbols = grow(parser, module->symbols, module->symbol_count, &parser->symbol_capacity, sizeof(PtxSymbol));
+    module->symbols =
+        grow(parser, module->symbols, module->symbol_count, &parser->symbol_capacity, sizeof(PtxSymbol));
     PtxSymbol *symbol = &module->symbols[module->symbol_count];
     int bytes = ptx_type_bytes(declaration->type) * declaration->vector;
     *symbol = (PtxSymbol){
-        .name = text, .space = declaration->space, .type = declaration->type, .bytes = bytes * elements,
-        .align = declaration->align ? declaration->align : bytes, .is_extern = declaration->is_extern, .entry = parser->entry,
+        .name = text,
+        .space = declaration->space,
+        .type = declaration->type,
+        .bytes = bytes * elements,
+        .align = declaration->align ? declaration->align : bytes,
+        .is_extern = declaration->is_extern,
+        .entry = parser->entry,
     };
     symbol->offset = place(parser, symbol);
     declare(parser, text, NAME_SYMBOL, module->symbol_count++, line, column);
@@ -364,18 +381,22 @@ void ptx_initial_number(PtxParser *parser, PtxNumber number, int line, int colum
         float narrow = (float)wide;
         memcpy(&bits, &narrow, sizeof narrow);
     }
-    memcpy((uint8_t *)symbol->initial + parser->initial_count++ * bytes, &bits, (size_t)(bytes < 8 ? bytes : 8));
+    memcpy((uint8_t *)symbol->initial + parser->initial_count++ * bytes, &bits,
+           (size_t)(bytes < 8 ? bytes : 8));
 }
 
 // ---------------------------------------------------------------- entries
 
-static PtxEntry *entry_now(PtxParser *parser) { return &parser->module->entries[parser->entry]; }
+static PtxEntry *entry_now(PtxParser *parser) {
+    return &parser->module->entries[parser->entry];
+}
 
 void ptx_entry_begin(PtxParser *parser, const char *text, int line, int column) {
     PtxModule *module = parser->module;
     if (ptx_find_entry(module, text) >= 0)
         ptx_fail(parser, line, column, "entry %.120s is declared twice", text);
-    module->entries = grow(parser, module->entries, module->entry_count, &parser->entry_capacity, sizeof(PtxEntry));
+    module->entries =
+        grow(parser, module->entries, module->entry_count, &parser->entry_capacity, sizeof(PtxEntry));
     parser->entry = module->entry_count++;
     parser->register_capacity = parser->instruction_capacity = 0;
     *entry_now(parser) = (PtxEntry){.name = text, .line = line};
@@ -387,7 +408,8 @@ void ptx_entry_end(PtxParser *parser) {
     parser->entry = -1;
 }
 
-void ptx_entry_limit(PtxParser *parser, const char *directive, const int64_t *values, int count, int line, int column) {
+void ptx_entry_limit(PtxParser *parser, const char *directive, const int64_t *values, int count, int line,
+                     int column) {
     PtxEntry *entry = entry_now(parser);
     int three[3] = {1, 1, 1};
     for (int i = 0; i < count; i++) {
@@ -399,7 +421,7 @@ void ptx_entry_limit(PtxParser *parser, const char *directive, const int64_t *va
         const char *directive;
         int *into, count;
     } LIMITS[] = {
-        {".reqntid", entry->required_threads, 3}, {".maxntid", entry->max_threads, 3},
+        {".reqntid", entry->required_threads, 3},  {".maxntid", entry->max_threads, 3},
         {".reqnctapercluster", entry->cluster, 3}, {".minnctapersm", &entry->min_ctas, 1},
         {".maxnreg", &entry->max_registers, 1},
     };
@@ -408,14 +430,16 @@ void ptx_entry_limit(PtxParser *parser, const char *directive, const int64_t *va
             memcpy(LIMITS[i].into, three, sizeof(int) * (size_t)LIMITS[i].count);
 }
 
-void ptx_registers(PtxParser *parser, PtxType type) { parser->register_type = type; }
+void ptx_registers(PtxParser *parser, PtxType type) {
+    parser->register_type = type;
+}
 
 static void add_register(PtxParser *parser, const char *text, int line, int column) {
     PtxEntry *entry = entry_now(parser);
     if (entry->register_count >= MAX_REGISTERS)
         ptx_fail(parser, line, column, "more than %d registers", MAX_REGISTERS);
-    entry->registers =
-        grow(parser, entry->registers, entry->register_count, &parser->register_capacity, sizeof(PtxRegister));
+    entry->registers = grow(parser, entry->registers, entry->register_count, &parser->register_capacity,
+                            sizeof(PtxRegister));
     const char *shown = text;
     if (parser->scope->outer && parser->scope->outer->outer) { // an inner { } of the entry
         char name[160];
@@ -553,13 +577,17 @@ static const char *const *split(PtxParser *parser, const char *text, int *count)
     return kept;
 }
 
-void ptx_instruction(PtxParser *parser, const char *predicate, bool negated, PtxWord opcode, const PtxList *operands,
-                     int line, int column) {
+void ptx_instruction(PtxParser *parser, const char *predicate, bool negated, PtxWord opcode,
+                     const PtxList *operands, int line, int column) {
     PtxEntry *entry = entry_now(parser);
-    entry->instructions = grow(parser, entry->instructions, entry->instruction_count, &parser->instruction_capacity,
-                               sizeof(PtxInstruction));
-    PtxInstruction instruction = {.text = opcode.text, .predicate = -1, .predicate_negated = negated, .line = line,
-                                  .loc_file = opcode.loc_file, .loc_line = opcode.loc_line};
+    entry->instructions = grow(parser, entry->instructions, entry->instruction_count,
+                               &parser->instruction_capacity, sizeof(PtxInstruction));
+    PtxInstruction instruction = {.text = opcode.text,
+                                  .predicate = -1,
+                                  .predicate_negated = negated,
+                                  .line = line,
+                                  .loc_file = opcode.loc_file,
+                                  .loc_line = opcode.loc_line};
     instruction.parts = split(parser, opcode.text, &instruction.part_count);
     if (predicate) {
         const Name *name = find(parser, predicate);

@@ -1,4 +1,5 @@
-// The PTX front end: what it makes of each construct, what it says of each mistake, and that no bytes break it.
+// The PTX front end: what it makes of each construct, what it says of each mistake, and that no bytes break
+// it.
 #include "simulator/ptx/ptx.h"
 
 #include <setjmp.h>
@@ -69,18 +70,20 @@ static void variables_have_offsets_and_initial_bytes(void **state) {
 
 static void operands_keep_their_form(void **state) {
     (void)state;
-    PtxModule *module = parse(BODY(".reg .pred p, q; .reg .b32 %r<4>, x; .reg .b64 %rd<2>;\n"
-                                   "@!p shfl.sync.idx.b32 x|q, %r1, 0, 31, -1;\n"
-                                   "elect.sync _|p, 0xffffffff;\n"
-                                   "ld.global.v2.b32 {%r0, %r3}, [%rd1+-16];\n"
-                                   "cp.async.bulk.tensor.2d.a::b [x], [%rd0, {%r1, 7}], [x];\n"
-                                   "add.f32 x, 0f3F800000, 0d3FF0000000000000;\n"
-                                   "mov.u32 x, %tid.x; and.pred p, !q, p; mov.u64 %rd0, out; ld.param.u64 %rd0, [out+4U];"));
+    PtxModule *module =
+        parse(BODY(".reg .pred p, q; .reg .b32 %r<4>, x; .reg .b64 %rd<2>;\n"
+                   "@!p shfl.sync.idx.b32 x|q, %r1, 0, 31, -1;\n"
+                   "elect.sync _|p, 0xffffffff;\n"
+                   "ld.global.v2.b32 {%r0, %r3}, [%rd1+-16];\n"
+                   "cp.async.bulk.tensor.2d.a::b [x], [%rd0, {%r1, 7}], [x];\n"
+                   "add.f32 x, 0f3F800000, 0d3FF0000000000000;\n"
+                   "mov.u32 x, %tid.x; and.pred p, !q, p; mov.u64 %rd0, out; ld.param.u64 %rd0, [out+4U];"));
     const PtxInstruction *in = module->entries[0].instructions;
     assert_true(in[0].predicate == 0 && in[0].predicate_negated);
     assert_int_equal(in[0].part_count, 4);
     assert_string_equal(in[0].parts[2], "idx");
-    assert_true(in[0].operands[0].kind == PTX_REG && in[0].operands[0].reg == 6 && in[0].operands[0].second == 1);
+    assert_true(in[0].operands[0].kind == PTX_REG && in[0].operands[0].reg == 6 &&
+                in[0].operands[0].second == 1);
     assert_int_equal(in[0].operands[4].integer, -1);
     assert_true(in[1].operands[0].kind == PTX_SINK && in[1].operands[0].second == 0);
     assert_true(in[2].operands[0].kind == PTX_VECTOR && in[2].operands[0].items[1].reg == 5);
@@ -117,9 +120,10 @@ static void inner_scopes_have_their_own_labels_and_registers(void **state) {
 
 static void lines_of_the_source_follow_loc(void **state) {
     (void)state;
-    PtxModule *module = parse(HEAD ".file 2 \"dense.jfa\"\n.visible .entry k()\n{\nbar.sync 0;\n.loc 2 17 3\nbar.sync 1;\n"
-                                   ".loc 2 20 1, function_name $L__x, inlined_at 2 1 1\nret;\n}\n"
-                                   ".section .debug_abbrev {\n.b8 1\n{ } }\n");
+    PtxModule *module =
+        parse(HEAD ".file 2 \"dense.jfa\"\n.visible .entry k()\n{\nbar.sync 0;\n.loc 2 17 3\nbar.sync 1;\n"
+                   ".loc 2 20 1, function_name $L__x, inlined_at 2 1 1\nret;\n}\n"
+                   ".section .debug_abbrev {\n.b8 1\n{ } }\n");
     const PtxInstruction *in = module->entries[0].instructions;
     assert_string_equal(module->files[2], "dense.jfa");
     assert_int_equal(in[0].loc_line, 0);
@@ -131,7 +135,8 @@ static void lines_of_the_source_follow_loc(void **state) {
 
 static void branch_tables_hold_labels(void **state) {
     (void)state;
-    PtxModule *module = parse(BODY(".reg .b32 r;\nT: .branchtargets A, B;\nbrx.idx r, T;\nA: bar.sync 0;\nB:"));
+    PtxModule *module =
+        parse(BODY(".reg .b32 r;\nT: .branchtargets A, B;\nbrx.idx r, T;\nA: bar.sync 0;\nB:"));
     const PtxOperand *table = &module->entries[0].instructions[0].operands[1];
     assert_int_equal(table->count, 2);
     assert_true(table->items[0].kind == PTX_LABEL && table->items[0].target == 1);
@@ -204,13 +209,18 @@ static void every_snippet_of_the_instruction_families_parses(void **state) {
 
 // A kernel with every construct, for the tests that damage it.
 static const char EVERYTHING[] =
-    ".version 8.6\n.target sm_100a\n.address_size 64\n.file 1 \"a.jfa\"\n.extern .shared .align 1024 .b8 dyn[];\n"
-    ".visible .global .align 1 .b8 manifest[4] = {106, 0x66, 97, -1};\n/* remark */ .shared .align 8 .b64 bar;\n"
-    ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 .ptr .global .align 1 out)\n.reqntid 128\n{\n"
+    ".version 8.6\n.target sm_100a\n.address_size 64\n.file 1 \"a.jfa\"\n.extern .shared .align 1024 .b8 "
+    "dyn[];\n"
+    ".visible .global .align 1 .b8 manifest[4] = {106, 0x66, 97, -1};\n/* remark */ .shared .align 8 .b64 "
+    "bar;\n"
+    ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 .ptr .global .align 1 out)\n.reqntid "
+    "128\n{\n"
     ".reg .pred %p<3>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<4>;\n.loc 1 2 3\nmov.b64 %rd1, dyn;\n"
-    "@%p1 bra $L__BB0_1;\nbra.uni $L__BB0_2;\n$L__BB0_1:\n{ .reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p,\n"
+    "@%p1 bra $L__BB0_1;\nbra.uni $L__BB0_2;\n$L__BB0_1:\n{ .reg .pred p; W: "
+    "mbarrier.try_wait.parity.shared::cta.b64 p,\n"
     "[%r1+8], 0; @!p bra W; }\n$L__BB0_2: T: .branchtargets $L__BB0_1, $L__BB0_2;\nbrx.idx %r1, T;\n"
-    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, -3}], [bar];\n"
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, -3}], "
+    "[bar];\n"
     "elect.sync _|%p2, 0xffffffff; ld.global.v4.b32 {%r0, %r1, %r2, %r3}, [%rd2+-16];\n"
     "fma.rn.f32 %r1, %r2, 0f3F800000, 0d3FF0000000000000; ret;\n}\n.section .debug_info { .b8 1 }\n";
 
