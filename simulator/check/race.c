@@ -1,0 +1,219 @@
+// race.c: happens-before. Every warp, the tensor core and every copy channel is an agent with a clock; synchronisation
+// carries clocks along. An access must come after the accesses that it conflicts with, and across proxies the fences of
+// the PTX memory model must lie between (PTX ISA, "Memory Consistency Model", "Proxies", "tcgen05 memory consistency").
+#include "simulator/machine/machine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void clock_join(Clock *into, const Clock *from) {
+    for (int i = 0; i < AGENTS_PER_CTA; i++)
+        into->at[i] = into->at[i] > from->at[i] ? into->at[i] : from->at[i];
+}
+
+void clocks_join(Clocks *into, const Clocks *from) {
+    clock_join(&into->seen, &from->seen);
+    clock_join(&into->async, &from->async);
+    clock_join(&into->tensor, &from->tensor);
+}
+
+uint32_t warp_tick(Warp *warp) { return warp->clocks.seen.at[warp->number] = ++warp->time; }
+
+void warp_release(Warp *warp, Clocks *into) {
+    warp_tick(warp);
+    clocks_join(into, &warp->clocks);
+}
+
+void warp_acquire(Warp *warp, const Clocks *from) { clocks_join(&warp->clocks, from); }
+
+static bool checks(const Cta *cta, const Warp *warp) {
+    return cta->cluster->launch->check_races && (!warp || warp->cta == cta);
+}
+
+static const char *agent_name(int agent, char *buffer, size_t size) {
+    if (agent < MAX_WARPS)
+        snprintf(buffer, size, "warp %d", agent);
+    else
+        snprintf(buffer, size, "%s", agent == AGENT_TENSOR ? "the tensor core" : "an asynchronous copy");
+    return buffer;
+}
+
+typedef struct {
+    Cta *cta;
+    Warp *warp;
+    const Op *op;
+    const Async *async;
+    const Clocks *clocks;
+    const Clock *tensor; // what fence::after_thread_sync made usable
+    const char *what;    // "shared address 0x440"
+    int agent;
+    uint32_t time;
+    bool write;
+} Access;
+
+static bool report(const Access *access, SimFaultKind kind, int other, uint32_t line, bool other_wrote, const char *missing) {
+    char name[32];
+    agent_name(other, name, sizeof name);
+    const char *verb = access->write ? "written" : "read";
+    const char *other_verb = other_wrote ? "written" : "read";
+    if (access->async)
+        fault_async(access->cta, access->async, kind, "%s is %s by this asynchronous operation, but was %s by %s at PTX line %u: %s", access->what,
+                    verb, other_verb, name, line, missing);
+    else
+        fault(access->warp, access->op, kind, "%s is %s here, but was %s by %s at PTX line %u: %s", access->what, verb, other_verb, name, line, missing);
+    return false;
+}
+
+static const char *const NO_ORDER = "nothing orders the two accesses";
+static const char *const NO_FENCE = "fence.proxy.async is missing between the writer's store and this asynchronous access";
+
+// One word of shared memory.
+static bool check_shared(const Access *access, const Cell *cell) {
+    int writer = cell->writer - 1;
+    bool own = writer == access->agent && !access->async;
+    if (writer >= 0 && !own && access->clocks->seen.at[writer] < cell->time)
+        return report(access, SIM_FAULT_RACE, writer, cell->line, true, NO_ORDER);
+    if (writer >= 0 && access->async && cell->generic && !access->write && access->clocks->async.at[writer] < cell->time)
+        return report(access, SIM_FAULT_PROXY, writer, cell->line, true, NO_FENCE);
+    for (int i = 0; i < 3 && access->write; i++) {
+        int reader = cell->readers[i].agent - 1;
+        if (reader < 0 || (reader == access->agent && !access->async))
+            continue;
+        if (access->clocks->seen.at[reader] < cell->readers[i].time)
+            return report(access, SIM_FAULT_RACE, reader, cell->readers[i].line, false, NO_ORDER);
+    }
+    return true;
+}
+
+static void note_write(Cell *cell, const Access *access, int line) {
+    cell->writer = (uint16_t)(access->agent + 1);
+    cell->generic = !access->async;
+    cell->time = access->time;
+    cell->line = (uint32_t)line;
+    memset(cell->readers, 0, sizeof cell->readers);
+}
+
+static void note_read(Cell *cell, const Access *access, int line) {
+    int place = 0;
+    for (int i = 0; i < 3; i++) {
+        if (cell->readers[i].agent == access->agent + 1) {
+            place = i;
+            break;
+        }
+        if (cell->readers[i].agent == 0 || cell->readers[i].time < cell->readers[place].time)
+            place = i;
+    }
+    cell->readers[place].agent = (uint16_t)(access->agent + 1);
+    cell->readers[place].time = access->time;
+    cell->readers[place].line = (uint32_t)line;
+}
+
+static Access access_of(Cta *cta, Warp *warp, const Op *op, const Async *async, bool write) {
+    Access access = {.cta = cta, .warp = warp, .op = op, .async = async, .write = write};
+    if (async) {
+        access.agent = async->channel;
+        access.time = async->time;
+        access.clocks = &async->issued;
+        access.tensor = &async->issued.tensor;
+    } else {
+        access.agent = warp->number;
+        access.time = warp_tick(warp);
+        access.clocks = &warp->clocks;
+        access.tensor = &warp->tensor_after;
+    }
+    return access;
+}
+
+static bool shared_access(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes, bool write) {
+    Access access = access_of(cta, warp, op, async, write);
+    int line = async ? async->line : op->line;
+    bool check = checks(cta, warp);
+    char what[64];
+    for (uint32_t word = offset / 4; word <= (offset + bytes - 1) / 4; word++) {
+        Cell *cell = &cta->cells[word];
+        if (cell->barrier && write) {
+            if (async)
+                fault_async(cta, async, SIM_FAULT_BARRIER, "shared offset %u holds an mbarrier and is overwritten", word * 4);
+            else
+                fault(warp, op, SIM_FAULT_BARRIER, "shared offset %u holds an mbarrier and is overwritten", word * 4);
+            return false;
+        }
+        if (!write && !cell->writer) {
+            if (async)
+                fault_async(cta, async, SIM_FAULT_UNWRITTEN, "shared offset %u is read, but was never written", word * 4);
+            else
+                fault(warp, op, SIM_FAULT_UNWRITTEN, "shared offset %u is read, but was never written", word * 4);
+            return false;
+        }
+        if (check) {
+            snprintf(what, sizeof what, "shared offset %u", word * 4);
+            access.what = what;
+            if (!check_shared(&access, cell))
+                return false;
+        }
+        if (write)
+            note_write(cell, &access, line);
+        else
+            note_read(cell, &access, line);
+    }
+    return true;
+}
+
+bool race_shared_read(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes) {
+    return shared_access(cta, warp, op, async, offset, bytes, false);
+}
+
+bool race_shared_write(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes) {
+    return shared_access(cta, warp, op, async, offset, bytes, true);
+}
+
+// Tensor memory: ordered only through fence::before_thread_sync, a synchronisation and fence::after_thread_sync.
+static bool check_tensor(const Access *access, int other, uint32_t time, uint32_t line, bool other_wrote) {
+    if (other < 0 || (other == AGENT_TENSOR && access->agent == AGENT_TENSOR) || (other == access->agent))
+        return true;
+    if (access->clocks->seen.at[other] < time && !(access->async && access->tensor->at[other] >= time))
+        return report(access, SIM_FAULT_RACE, other, line, other_wrote, NO_ORDER);
+    if (access->tensor->at[other] < time)
+        return report(access, SIM_FAULT_RACE, other, line, other_wrote,
+                      "tcgen05.wait or tcgen05.fence::before_thread_sync is missing before the other's arrival, or fence::after_thread_sync after this side's wait");
+    return true;
+}
+
+static bool tensor_access(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column, bool write) {
+    Cell *cell = &cta->tensor_cells[quarter * TMEM_COLUMNS + column];
+    Access access = access_of(cta, warp, op, async, write);
+    int line = async ? async->line : op->line;
+    char what[64];
+    snprintf(what, sizeof what, "tensor memory column %d, lanes %d..%d,", column, 32 * quarter, 32 * quarter + 31);
+    access.what = what;
+    if (!write && !cell->writer) {
+        if (async)
+            fault_async(cta, async, SIM_FAULT_UNWRITTEN, "%s is read, but was never written", what);
+        else
+            fault(warp, op, SIM_FAULT_UNWRITTEN, "%s is read, but was never written", what);
+        return false;
+    }
+    if (checks(cta, warp)) {
+        if (!check_tensor(&access, cell->writer - 1, cell->time, cell->line, true))
+            return false;
+        // A warp reads its own store only after wait::st.
+        if (!async && !write && cell->writer - 1 == warp->number && warp->unwaited_stores && cell->time >= warp->unwaited_stores)
+            return report(&access, SIM_FAULT_RACE, warp->number, cell->line, true, "tcgen05.wait::st is missing");
+        for (int i = 0; i < 3 && write; i++)
+            if (!check_tensor(&access, cell->readers[i].agent - 1, cell->readers[i].time, cell->readers[i].line, false))
+                return false;
+    }
+    if (write)
+        note_write(cell, &access, line);
+    else
+        note_read(cell, &access, line);
+    return true;
+}
+
+bool race_tensor_read(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column) {
+    return tensor_access(cta, warp, op, async, quarter, column, false);
+}
+
+bool race_tensor_write(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column) {
+    return tensor_access(cta, warp, op, async, quarter, column, true);
+}

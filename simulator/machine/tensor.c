@@ -1,0 +1,550 @@
+// tensor.c: Blackwell's tensor memory and tensor core (PTX ISA: "TensorCore 5th Generation Family Instructions").
+#include "simulator/engines/instr_desc.h"
+#include "simulator/engines/matrix_desc.h"
+#include "simulator/engines/mma.h"
+#include "simulator/engines/numbers.h"
+#include "simulator/engines/tmem_layout.h"
+#include "simulator/machine/decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS_A_UNIT = 32, UNITS = TMEM_COLUMNS / COLUMNS_A_UNIT };
+
+// ---------------------------------------------------------------- allocation
+
+static bool on_sm100(Warp *warp, const Op *op) {
+    if (warp->cta->cluster->launch->sim->is_sm100)
+        return true;
+    fault(warp, op, SIM_FAULT_UNSUPPORTED, "this chip has no tcgen05");
+    return false;
+}
+
+static bool whole_warp(Warp *warp, const Op *op, uint32_t mask) {
+    if (mask == ~warp->exited && mask == ALL_LANES)
+        return on_sm100(warp, op);
+    fault(warp, op, SIM_FAULT_CONVERGENCE, "an aligned instruction is executed by lanes 0x%08x only", mask);
+    return false;
+}
+
+static int find_free(const Cta *cta, int units) {
+    for (int first = 0; first + units <= UNITS; first += units) {
+        bool free_run = true;
+        for (int i = 0; i < units; i++)
+            free_run &= !cta->tmem_owner[first + i];
+        if (free_run)
+            return first;
+    }
+    return -1;
+}
+
+static void run_alloc(Warp *warp, const Op *op, uint32_t mask) {
+    if (!whole_warp(warp, op, mask))
+        return;
+    Cta *cta = warp->cta;
+    uint32_t columns = (uint32_t)lane_value(warp, &op->operands[1], 0), offset;
+    if (columns < 32 || columns > TMEM_COLUMNS || (columns & (columns - 1))) {
+        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "%u columns: a power of two in 32..512 is needed", columns);
+        return;
+    }
+    if (cta->tmem_relinquished) {
+        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "allocation after relinquish_alloc_permit");
+        return;
+    }
+    uint64_t address = lane_value(warp, &op->operands[0], 0) + (uint64_t)(int64_t)op->operands[0].add;
+    Cta *owner = memory_shared(warp, op, (uint32_t)address, 4, &offset);
+    if (!owner)
+        return;
+    int units = (int)columns / COLUMNS_A_UNIT, first = find_free(cta, units);
+    if (first < 0) { // blocks until another allocation is freed
+        warp_block(warp, WAIT_TMEM, columns, 0);
+        warp->groups[warp->current].pc--;
+        return;
+    }
+    for (int i = 0; i < units; i++)
+        cta->tmem_owner[first + i] = (uint8_t)(i == 0 ? units : 0x80);
+    cta->tmem_allocated += (int)columns;
+    uint32_t base = (uint32_t)(first * COLUMNS_A_UNIT);
+    if (race_shared_write(owner, warp, op, NULL, offset, 4))
+        memcpy(owner->shared + offset, &base, 4);
+}
+
+static void run_dealloc(Warp *warp, const Op *op, uint32_t mask) {
+    if (!whole_warp(warp, op, mask))
+        return;
+    Cta *cta = warp->cta;
+    uint32_t base = (uint32_t)lane_value(warp, &op->operands[0], 0), columns = (uint32_t)lane_value(warp, &op->operands[1], 0);
+    uint32_t first = base / COLUMNS_A_UNIT, units = columns / COLUMNS_A_UNIT;
+    if (base % COLUMNS_A_UNIT || first >= UNITS || cta->tmem_owner[first] != units) {
+        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "%u columns at address 0x%x are freed, but not allocated so", columns, base);
+        return;
+    }
+    for (const Async *async = cta->pending; async; async = async->next)
+        if (async->in_order) {
+            fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "tensor memory is freed while the operation of PTX line %d is under way", async->line);
+            return;
+        }
+    memset(&cta->tmem_owner[first], 0, units);
+    cta->tmem_allocated -= (int)columns;
+    for (int quarter = 0; quarter < 4; quarter++)
+        memset(&cta->tensor_cells[quarter * TMEM_COLUMNS + (int)base], 0, columns * sizeof(Cell));
+    cta->cluster->progress = 1;
+}
+
+static void run_relinquish(Warp *warp, const Op *op, uint32_t mask) {
+    if (whole_warp(warp, op, mask))
+        warp->cta->tmem_relinquished = 1;
+}
+
+static bool column_is_allocated(const Cta *cta, int column) {
+    return column >= 0 && column < TMEM_COLUMNS && cta->tmem_owner[column / COLUMNS_A_UNIT] != 0;
+}
+
+// ---------------------------------------------------------------- loads and stores by a warp
+
+static uint32_t *cell_of(Cta *cta, int lane, int column) { return &cta->tensor[lane * TMEM_COLUMNS + column]; }
+
+typedef struct {
+    int first_lane, first_column;
+    SimTmemShape shape;
+    int offset; // of the second half of 16x32bx2
+} Window;
+
+static bool window_of(Warp *warp, const Op *op, const Operand *place, Window *window) {
+    uint32_t address = (uint32_t)lane_value(warp, place, 0) + (uint32_t)place->add;
+    for (int lane = 1; lane < LANES; lane++)
+        if ((uint32_t)lane_value(warp, place, lane) + (uint32_t)place->add != address) {
+            fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "the address differs between the lanes of the warp");
+            return false;
+        }
+    window->first_lane = (int)(address >> 16);
+    window->first_column = (int)(address & 0xFFFF);
+    window->shape = (SimTmemShape)op->mode;
+    window->offset = (int)op->immediate;
+    int quarter = window->first_lane / 32;
+    if (quarter != warp->number % 4 || window->first_lane > 127) {
+        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "warp %d reaches lanes %d..%d only, not lane %d", warp->number, 32 * (warp->number % 4), 32 * (warp->number % 4) + 31,
+              window->first_lane);
+        return false;
+    }
+    return true;
+}
+
+// The (lane, column) of register r in thread t, absolute; packed loads take two columns a register.
+static void place_of(const Op *op, const Window *window, int reg, int thread, int half, int *lane, int *column) {
+    sim_tmem_place(window->shape, op->mode2 ? 2 * reg + half : reg, thread, lane, column);
+    *lane += window->first_lane;
+    *column += window->first_column + (window->shape == SIM_16X32BX2 && thread >= 16 ? window->offset : 0);
+}
+
+static bool check_place(Warp *warp, const Op *op, int lane, int column) {
+    if (column_is_allocated(warp->cta, column) && lane / 32 == warp->number % 4)
+        return true;
+    fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "lane %d, column %d is not allocated, or not this warp's", lane, column);
+    return false;
+}
+
+// Columns are checked once each; shapes of 16 lanes touch the quarter's columns all the same.
+static bool check_columns(Warp *warp, const Op *op, const Window *window, bool write) {
+    uint8_t seen[TMEM_COLUMNS] = {0};
+    for (int reg = 0; reg < op->list_count; reg++)
+        for (int thread = 0; thread < LANES; thread++)
+            for (int half = 0; half <= op->mode2; half++) {
+                int lane, column;
+                place_of(op, window, reg, thread, half, &lane, &column);
+                if (!check_place(warp, op, lane, column))
+                    return false;
+                if (seen[column]++)
+                    continue;
+                int quarter = warp->number % 4;
+                if (write ? !race_tensor_write(warp->cta, warp, op, NULL, quarter, column) : !race_tensor_read(warp->cta, warp, op, NULL, quarter, column))
+                    return false;
+                if (window->shape == SIM_32X32B)
+                    thread = LANES; // all threads are in the same column
+            }
+    return true;
+}
+
+static void run_tmem_load(Warp *warp, const Op *op, uint32_t mask) {
+    Window window;
+    if (!whole_warp(warp, op, mask) || !window_of(warp, op, &op->operands[op->list_count], &window) || !check_columns(warp, op, &window, false))
+        return;
+    for (int reg = 0; reg < op->list_count; reg++) {
+        uint32_t *to = reg32(warp, &op->operands[reg]);
+        for (int thread = 0; thread < LANES; thread++) {
+            int lane, column;
+            place_of(op, &window, reg, thread, 0, &lane, &column);
+            uint32_t value = *cell_of(warp->cta, lane, column);
+            if (op->mode2) {
+                place_of(op, &window, reg, thread, 1, &lane, &column);
+                value = (value & 0xFFFF) | *cell_of(warp->cta, lane, column) << 16;
+            }
+            to[thread] = value;
+        }
+        if (warp->pending_load_count < 1024)
+            warp->pending_loads[warp->pending_load_count++].at = op->operands[reg].at;
+    }
+}
+
+static void run_tmem_store(Warp *warp, const Op *op, uint32_t mask) {
+    Window window;
+    if (!whole_warp(warp, op, mask) || !window_of(warp, op, &op->operands[0], &window) || !check_columns(warp, op, &window, true))
+        return;
+    if (!warp->unwaited_stores)
+        warp->unwaited_stores = warp->time;
+    for (int reg = 0; reg < op->list_count; reg++) {
+        const uint32_t *from = reg32(warp, &op->operands[op->first_list + reg]);
+        for (int thread = 0; thread < LANES; thread++) {
+            int lane, column;
+            place_of(op, &window, reg, thread, 0, &lane, &column);
+            *cell_of(warp->cta, lane, column) = op->mode2 ? from[thread] & 0xFFFF : from[thread];
+            if (op->mode2) {
+                place_of(op, &window, reg, thread, 1, &lane, &column);
+                *cell_of(warp->cta, lane, column) = from[thread] >> 16;
+            }
+        }
+    }
+}
+
+static void run_wait(Warp *warp, const Op *op, uint32_t mask) {
+    if (!whole_warp(warp, op, mask))
+        return;
+    if (op->mode)
+        warp->unwaited_stores = 0;
+    else
+        warp->pending_load_count = 0;
+}
+
+// ---------------------------------------------------------------- fences
+
+static void run_fence(Warp *warp, const Op *op, uint32_t mask) {
+    (void)mask;
+    if (op->mode) { // after_thread_sync: what synchronisation brought is usable from here
+        clock_join(&warp->tensor_after, &warp->clocks.tensor);
+        return;
+    }
+    // before_thread_sync: own operations that are complete are ordered before the next arrival.
+    warp_tick(warp);
+    uint32_t until = warp->time;
+    if (warp->unwaited_stores)
+        until = warp->unwaited_stores - 1;
+    if (warp->pending_load_count)
+        return;
+    if (warp->clocks.tensor.at[warp->number] < until)
+        warp->clocks.tensor.at[warp->number] = until;
+    clock_join(&warp->clocks.tensor, &warp->tensor_after);
+}
+
+// ---------------------------------------------------------------- products
+
+enum { MOST_M = 256, MOST_N = 256, MOST_K = 64 };
+
+static bool read_shared_operand(Cta *cta, Async *async, uint64_t bits, bool mn_major, SimElem elem, int element_bytes, int rows, int k, float *out) {
+    SimMatrixDesc desc;
+    char message[200];
+    if (!sim_matrix_desc_decode(bits, true, &desc, message)) {
+        fault_async(cta, async, SIM_FAULT_DESCRIPTOR, "matrix descriptor 0x%016llx: %s", (unsigned long long)bits, message);
+        return false;
+    }
+    uint32_t *pieces = malloc(sizeof *pieces * (size_t)(rows * k + 16));
+    if (!pieces)
+        return false;
+    int count = sim_matrix_pieces(&desc, !mn_major, element_bytes, rows, k, pieces);
+    bool good = true;
+    for (int i = 0; i < count && good; i++) {
+        uint32_t offset = pieces[i] - SHARED_BASE;
+        if (pieces[i] < SHARED_BASE || offset + 16 > cta->shared_bytes) {
+            fault_async(cta, async, SIM_FAULT_BOUNDS, "the operand reaches shared offset %u of %u bytes", offset, cta->shared_bytes);
+            good = false;
+        } else {
+            good = race_shared_read(cta, NULL, async->op, async, offset, 16);
+        }
+    }
+    free(pieces);
+    // Descriptors hold window addresses; shared memory's bytes begin at SHARED_BASE.
+    return good && sim_matrix_read(&desc, !mn_major, elem, rows, k, cta->shared - SHARED_BASE, cta->shared_bytes + SHARED_BASE, out);
+}
+
+// A in tensor memory: row m in its lane, elements packed along the columns.
+static bool read_tmem_operand(Cta *cta, Async *async, int rows, int k, SimElem elem, int element_bytes, float *out) {
+    int per_column = 4 / element_bytes, columns = k / per_column;
+    int first_lane_of = (int)(async->a_tmem >> 16), first = (int)(async->a_tmem & 0xFFFF);
+    for (int c = 0; c < columns; c++) {
+        if (!column_is_allocated(cta, first + c)) {
+            fault_async(cta, async, SIM_FAULT_TENSOR_MEMORY, "operand A reads column %d, which is not allocated", first + c);
+            return false;
+        }
+        for (int quarter = 0; quarter < 4; quarter++)
+            if (!race_tensor_read(cta, NULL, async->op, async, quarter, first + c))
+                return false;
+    }
+    for (int m = 0; m < rows; m++) {
+        int owner, lane, column;
+        sim_tmem_result_place(rows, 1, false, 8, m, 0, &owner, &lane, &column);
+        lane += first_lane_of;
+        for (int i = 0; i < k; i++) {
+            uint32_t word = *cell_of(cta, lane & 127, first + i / per_column) >> (8 * element_bytes * (i % per_column));
+            out[m * k + i] = elem == SIM_ELEM_BF16   ? sim_bf16_to_f32((uint16_t)word)
+                             : elem == SIM_ELEM_F16  ? sim_f16_to_f32((uint16_t)word)
+                             : elem == SIM_ELEM_E4M3 ? sim_e4m3_to_f32((uint8_t)word)
+                             : elem == SIM_ELEM_E5M2 ? sim_e5m2_to_f32((uint8_t)word)
+                                                     : 0;
+        }
+    }
+    return true;
+}
+
+static bool check_result(Cta *cta, Async *async, const SimInstrDesc *desc) {
+    int first = (int)(async->d & 0xFFFF);
+    for (int c = 0; c < desc->n; c++) {
+        if (!column_is_allocated(cta, first + c)) {
+            fault_async(cta, async, SIM_FAULT_TENSOR_MEMORY, "the result reaches column %d, which is not allocated", first + c);
+            return false;
+        }
+        for (int quarter = 0; quarter < 4; quarter++) {
+            if (async->accumulate && !race_tensor_read(cta, NULL, async->op, async, quarter, first + c))
+                return false;
+            if (!race_tensor_write(cta, NULL, async->op, async, quarter, first + c))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void multiply(Cta *cta, Async *async, const SimInstrDesc *desc, const float *a, const float *b, int k) {
+    int first = (int)(async->d & 0xFFFF), first_row = (int)(async->d >> 16);
+    if (desc->m == 128 && first_row == 0) {
+        sim_mma_f32((float *)cell_of(cta, 0, first), TMEM_COLUMNS, a, b, desc->m, desc->n, k, async->accumulate);
+        return;
+    }
+    float *d = malloc(sizeof *d * (size_t)(desc->m * desc->n));
+    if (!d)
+        return;
+    for (int step = 0; step < 2; step++) { // gather, then scatter
+        for (int m = 0; m < desc->m; m++)
+            for (int n = 0; n < desc->n; n++) {
+                int owner, lane, column;
+                sim_tmem_result_place(desc->m, 1, false, desc->n, m, n, &owner, &lane, &column);
+                float *cell = (float *)cell_of(cta, (lane + first_row) & 127, first + column);
+                if (step)
+                    *cell = d[m * desc->n + n];
+                else
+                    d[m * desc->n + n] = *cell;
+            }
+        if (!step)
+            sim_mma_f32(d, desc->n, a, b, desc->m, desc->n, k, async->accumulate);
+    }
+    free(d);
+}
+
+static void complete_product(Cta *cta, Async *async) {
+    SimInstrDesc desc;
+    char message[200];
+    SimKind kind = (SimKind)async->kind;
+    if (!sim_instr_desc_decode(async->descriptor, kind, async->cta_group, &desc, message)) {
+        fault_async(cta, async, SIM_FAULT_DESCRIPTOR, "instruction descriptor 0x%08x: %s", async->descriptor, message);
+        return;
+    }
+    if (async->cta_group != 1 || desc.d_f16) {
+        fault_async(cta, async, SIM_FAULT_UNSUPPORTED, "%s", desc.d_f16 ? "a product with an f16 result" : "products of a CTA pair");
+        return;
+    }
+    int k = sim_kind_k(kind), bytes = kind == SIM_KIND_F16 ? 2 : kind == SIM_KIND_TF32 ? 4 : 1;
+    float *a = malloc(sizeof *a * MOST_M * MOST_K), *b = malloc(sizeof *b * MOST_N * MOST_K);
+    bool good = a && b && check_result(cta, async, &desc);
+    good = good && (async->a_in_tmem ? read_tmem_operand(cta, async, desc.m, k, desc.a, bytes, a)
+                                     : read_shared_operand(cta, async, async->a, desc.a_mn_major, desc.a, bytes, desc.m, k, a));
+    good = good && read_shared_operand(cta, async, async->b, desc.b_mn_major, desc.b, bytes, desc.n, k, b);
+    if (good) {
+        for (int i = 0; i < desc.m * k && desc.negate_a != desc.negate_b; i++)
+            a[i] = -a[i];
+        multiply(cta, async, &desc, a, b, k);
+    }
+    free(a);
+    free(b);
+}
+
+// operands: d, a, b, descriptor, predicate
+static void run_product(Warp *warp, const Op *op, uint32_t mask) {
+    if (!on_sm100(warp, op))
+        return;
+    FOR_LANES(lane, mask) {
+        Async *async = async_new(warp, op, complete_product);
+        if (!async)
+            return;
+        async->thread = (uint32_t)warp->number * LANES + lane;
+        async->in_order = true;
+        async->d = (uint32_t)lane_value(warp, &op->operands[0], (int)lane) + (uint32_t)op->operands[0].add;
+        async->a_in_tmem = op->mode2;
+        async->a = lane_value(warp, &op->operands[1], (int)lane);
+        async->a_tmem = (uint32_t)async->a + (uint32_t)op->operands[1].add;
+        async->b = lane_value(warp, &op->operands[2], (int)lane);
+        async->descriptor = (uint32_t)lane_value(warp, &op->operands[3], (int)lane);
+        async->accumulate = op->operand_count > 4 ? lane_value(warp, &op->operands[4], (int)lane) & 1 : false;
+        async->kind = op->mode;
+        async->cta_group = op->count;
+        async_start(warp, async);
+    }
+}
+
+static void complete_commit(Cta *cta, Async *async) { mbarrier_async_arrive(cta, async, async->barrier, (uint32_t)async->commit_mask); }
+
+static void run_commit(Warp *warp, const Op *op, uint32_t mask) {
+    if (!on_sm100(warp, op))
+        return;
+    FOR_LANES(lane, mask) {
+        Async *async = async_new(warp, op, complete_commit);
+        if (!async)
+            return;
+        async->in_order = true;
+        async->thread = (uint32_t)warp->number * LANES + lane;
+        async->barrier = (uint32_t)(lane_value(warp, &op->operands[0], (int)lane) + (uint64_t)(int64_t)op->operands[0].add);
+        async->commit_mask = op->mode ? (int)(lane_value(warp, &op->operands[1], (int)lane) & 0xFFFF) : 0;
+        async_start(warp, async);
+    }
+}
+
+// ---------------------------------------------------------------- copies from shared memory
+
+typedef struct {
+    const char *name;
+    int rows, bytes; // of the source
+    int copies;      // destination lanes of a row: row + step * i
+    int steps[4];
+} CopyForm;
+
+static const CopyForm COPY_FORMS[] = {
+    {"128x256b", 128, 32, 1, {0}}, {"128x128b", 128, 16, 1, {0}}, {"32x128b", 32, 16, 4, {0, 32, 64, 96}}, {"64x128b", 64, 16, 2, {0, 64}},
+};
+
+static void complete_copy(Cta *cta, Async *async) {
+    const CopyForm *form = &COPY_FORMS[async->kind];
+    SimMatrixDesc desc;
+    char message[200];
+    if (!sim_matrix_desc_decode(async->a, true, &desc, message)) {
+        fault_async(cta, async, SIM_FAULT_DESCRIPTOR, "matrix descriptor 0x%016llx: %s", (unsigned long long)async->a, message);
+        return;
+    }
+    int first_column = (int)(async->d & 0xFFFF);
+    for (int row = 0; row < form->rows; row++)
+        for (int byte = 0; byte < form->bytes; byte += 4) {
+            uint32_t address = sim_matrix_address(&desc, true, 1, row, byte), offset = address - SHARED_BASE, word;
+            if (address < SHARED_BASE || offset + 4 > cta->shared_bytes) {
+                fault_async(cta, async, SIM_FAULT_BOUNDS, "the copy reads shared offset %u of %u bytes", offset, cta->shared_bytes);
+                return;
+            }
+            if (!race_shared_read(cta, NULL, async->op, async, offset, 4))
+                return;
+            memcpy(&word, cta->shared + offset, 4);
+            for (int i = 0; i < form->copies; i++) {
+                int lane = row + form->steps[i], column = first_column + byte / 4;
+                if (!column_is_allocated(cta, column)) {
+                    fault_async(cta, async, SIM_FAULT_TENSOR_MEMORY, "column %d is not allocated", column);
+                    return;
+                }
+                if (lane % 32 == 0 && !race_tensor_write(cta, NULL, async->op, async, lane / 32, column))
+                    return;
+                *cell_of(cta, lane, column) = word;
+            }
+        }
+}
+
+static void run_copy(Warp *warp, const Op *op, uint32_t mask) {
+    if (!on_sm100(warp, op))
+        return;
+    FOR_LANES(lane, mask) {
+        Async *async = async_new(warp, op, complete_copy);
+        if (!async)
+            return;
+        async->in_order = true;
+        async->thread = (uint32_t)warp->number * LANES + lane;
+        async->d = (uint32_t)lane_value(warp, &op->operands[0], (int)lane) + (uint32_t)op->operands[0].add;
+        async->a = lane_value(warp, &op->operands[1], (int)lane);
+        async->kind = op->mode;
+        async_start(warp, async);
+    }
+}
+
+// ---------------------------------------------------------------- decode
+
+static bool decode_move(Decoder *d, Op *op, bool load) {
+    static const char *const SHAPES[] = {[SIM_32X32B] = "32x32b", [SIM_16X64B] = "16x64b", [SIM_16X128B] = "16x128b", [SIM_16X256B] = "16x256b", [SIM_16X32BX2] = "16x32bx2"};
+    op->mode = -1;
+    for (int i = 0; i < 5; i++)
+        if (has(d, SHAPES[i]))
+            op->mode = i;
+    int n = 0;
+    for (int i = 1; i < d->in->part_count; i++)
+        if (d->in->parts[i][0] == 'x')
+            n = atoi(d->in->parts[i] + 1);
+    op->mode2 = has(d, "pack::16b") || has(d, "unpack::16b");
+    if (op->mode < 0 || n < 1 || n > 128 || (n & (n - 1)))
+        return false;
+    const PtxOperand *list = &d->in->operands[load ? 0 : d->in->operand_count - 1];
+    op->list_count = list->kind == PTX_VECTOR ? list->count : 1;
+    if (op->list_count != sim_tmem_registers((SimTmemShape)op->mode, n))
+        return fail(d, "%s needs %d registers, not %d", d->in->text, sim_tmem_registers((SimTmemShape)op->mode, n), op->list_count);
+    op->first_list = load ? 0 : operand_start(d, d->in->operand_count - 1);
+    if (op->mode == SIM_16X32BX2)
+        op->immediate = d->in->operands[load ? 2 : 1].integer;
+    op->run = load ? run_tmem_load : run_tmem_store;
+    op->flags = OP_COLLECTIVE;
+    return take_operands(d, op, PTX_B32);
+}
+
+static bool decode_product(Decoder *d, Op *op) {
+    static const struct {
+        const char *name;
+        SimKind kind;
+    } KINDS[] = {{"kind::f16", SIM_KIND_F16}, {"kind::tf32", SIM_KIND_TF32}, {"kind::f8f6f4", SIM_KIND_F8F6F4}};
+    op->mode = -1;
+    for (int i = 0; i < 3; i++)
+        if (has(d, KINDS[i].name))
+            op->mode = (int)KINDS[i].kind;
+    if (op->mode < 0 || has(d, "ws") || has(d, "sp") || d->in->operand_count > 5 || has(d, "block_scale"))
+        return fail(d, "unsupported form %s", d->in->text);
+    op->mode2 = d->in->operands[1].kind == PTX_ADDRESS;
+    op->count = has(d, "cta_group::2") ? 2 : 1;
+    op->run = run_product;
+    return take_operands(d, op, PTX_B64);
+}
+
+static bool decode_tcgen05(Decoder *d, Op *op) {
+    const char *what = part(d, 1);
+    if (!strcmp(what, "ld") || !strcmp(what, "st"))
+        return decode_move(d, op, what[0] == 'l');
+    if (!strcmp(what, "mma"))
+        return decode_product(d, op);
+    if (!strcmp(what, "commit")) {
+        op->mode = has(d, "multicast::cluster");
+        op->run = run_commit;
+        return take_operands(d, op, PTX_B64);
+    }
+    if (!strcmp(what, "cp")) {
+        op->mode = -1;
+        for (int i = 0; i < 4; i++)
+            if (has(d, COPY_FORMS[i].name))
+                op->mode = i;
+        if (op->mode < 0 || has(d, "warpx2::01_23") || d->in->part_count > 5)
+            return fail(d, "unsupported form %s", d->in->text);
+        op->run = run_copy;
+        return take_operands(d, op, PTX_B64);
+    }
+    static const struct {
+        const char *name;
+        OpRun run;
+        int mode;
+    } SIMPLE[] = {
+        {"alloc", run_alloc, 0}, {"dealloc", run_dealloc, 0}, {"relinquish_alloc_permit", run_relinquish, 0}, {"wait::ld", run_wait, 0},
+        {"wait::st", run_wait, 1}, {"fence::before_thread_sync", run_fence, 0}, {"fence::after_thread_sync", run_fence, 1},
+    };
+    for (size_t i = 0; i < sizeof SIMPLE / sizeof SIMPLE[0]; i++)
+        if (!strcmp(what, SIMPLE[i].name)) {
+            op->run = SIMPLE[i].run;
+            op->mode = SIMPLE[i].mode;
+            return take_operands(d, op, PTX_B32);
+        }
+    return false;
+}
+
+const OpEntry TENSOR_OPS[] = {{"tcgen05", decode_tcgen05}, {NULL, NULL}};
