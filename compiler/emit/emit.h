@@ -46,6 +46,7 @@ typedef struct {
     int note_count;
     bool has_c75;        // one of the notes is a C75xx
     int64_t spill_bytes; // all entries, stores and loads
+    bool is_too_old;     // it refused the target or the PTX version
     const char *log;     // all that it printed
     double milliseconds;
 } EmitReport;
@@ -59,6 +60,9 @@ typedef struct {
 // /usr/local/cuda/bin. NULL: *message says where it was looked for. With $JFAC_PTXAS set nothing else is
 // tried.
 const char *emit_find_ptxas(Arena *arena, const char **message);
+
+// "13.0.88", or "" when the program at `path` doesn't say.
+const char *emit_ptxas_version(const char *path, Arena *arena);
 
 // Assembles `ptx` (NUL-terminated). `options` may be NULL. True: *cubin and *length are set; a spill or a
 // C75xx line is no failure here, the caller decides. False: *message; the report is filled as far as it goes

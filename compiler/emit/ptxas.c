@@ -17,7 +17,7 @@ static double now_ms(void) {
 }
 
 // "Cuda compilation tools, release 13.0, V13.0.88" gives "13.0.88".
-static const char *read_version(const char *path, Arena *arena) {
+const char *emit_ptxas_version(const char *path, Arena *arena) {
     const char *const argv[] = {path, "--version", NULL};
     const char *output = "", *message;
     int status;
@@ -133,6 +133,9 @@ static bool run_ptxas(const Workspace *work, const Target *target, const EmitCub
     emit_parse_log(report->log, arena, report);
     if (report->status == 0)
         return true;
+    // What ptxas 12 and 13 say of an -arch and of a .version that they don't know.
+    report->is_too_old = strstr(report->log, "is not defined for option 'gpu-name'") ||
+                         strstr(report->log, "Unsupported .version");
     const char *first = report->note_count ? report->notes[0] : report->log;
     *message = report->status < 0
                    ? arena_format(arena, "ptxas was ended by signal %d", -report->status)
@@ -167,7 +170,7 @@ bool emit_cubin(const char *ptx, const Target *target, const EmitCubinOptions *o
     if (!report->path)
         return false;
     report->found = true;
-    report->version = read_version(report->path, arena);
+    report->version = emit_ptxas_version(report->path, arena);
     Workspace work;
     if (!enter(&work, arena, message))
         return false;
