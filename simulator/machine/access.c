@@ -41,7 +41,7 @@ static uint8_t *pointer(Warp *warp, const Op *op, int lane, uint64_t address, ui
     switch (space) {
     case SPACE_SHARED: {
         uint32_t offset;
-        Cta *cta = memory_shared(warp, op, (uint32_t)address, bytes, &offset);
+        Cta *cta = machine_shared(warp, op, (uint32_t)address, bytes, &offset);
         if (!cta || (read && !race_shared_read(cta, warp, op, NULL, offset, bytes)) ||
             (write && !race_shared_write(cta, warp, op, NULL, offset, bytes)))
             return NULL;
@@ -55,8 +55,8 @@ static uint8_t *pointer(Warp *warp, const Op *op, int lane, uint64_t address, ui
         }
         return (uint8_t *)(uintptr_t)launch->params + address;
     default: {
-        uint8_t *data = read ? memory_global(warp, op, address, bytes, false) : NULL;
-        return write ? memory_global(warp, op, address, bytes, true) : data;
+        uint8_t *data = read ? machine_global(warp, op, address, bytes, false) : NULL;
+        return write ? machine_global(warp, op, address, bytes, true) : data;
     }
     }
 }

@@ -65,7 +65,7 @@ static uint8_t *shared_bytes(const Box *box, uint32_t address, int length, bool 
 
 static uint8_t *global_bytes(const Box *box, uint64_t address, int length, bool write) {
     Sim *sim = box->issuer->cluster->launch->sim;
-    Allocation *a = memory_find(sim, address, (uint64_t)length);
+    Allocation *a = machine_allocation(sim, address, (uint64_t)length);
     if (!a) {
         fault_async(box->issuer, box->async, SIM_FAULT_BOUNDS, "%d bytes at global address 0x%llx are outside every allocation", length, (unsigned long long)address);
         return NULL;
@@ -197,7 +197,7 @@ static bool read_map(Warp *warp, const Op *op, uint64_t address, SimTensorMap *m
             return false;
         }
         bytes = launch->params + offset;
-    } else if (!(bytes = memory_global(warp, op, address, 128, false))) {
+    } else if (!(bytes = machine_global(warp, op, address, 128, false))) {
         return false;
     }
     if (!sim_tensor_map_decode(bytes, map)) {

@@ -91,7 +91,7 @@ static jfa_status sim_alloc(void *device, size_t bytes, uint64_t *address, jfa_e
 
 static jfa_status sim_free(void *device, uint64_t address, jfa_error *err) {
     Sim *sim = device;
-    Allocation *a = memory_find(sim, address, 1);
+    Allocation *a = machine_allocation(sim, address, 1);
     if (!a || a->address != address)
         return failed(err, JFA_ERROR_ARGUMENT, "0x%llx is not the start of an allocation", (unsigned long long)address);
     free(a->data);
@@ -102,7 +102,7 @@ static jfa_status sim_free(void *device, uint64_t address, jfa_error *err) {
 }
 
 static jfa_status range(Sim *sim, uint64_t address, size_t bytes, Allocation **a, jfa_error *err) {
-    *a = memory_find(sim, address, bytes);
+    *a = machine_allocation(sim, address, bytes);
     return *a ? JFA_OK : failed(err, JFA_ERROR_ARGUMENT, "%zu bytes at 0x%llx are outside every allocation", bytes, (unsigned long long)address);
 }
 

@@ -301,11 +301,11 @@ bool race_tensor_read(Cta *cta, Warp *warp, const Op *op, const Async *async, in
 bool race_tensor_write(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column);
 
 // ---------------------------------------------------------------- memory.c
-Allocation *memory_find(Sim *sim, uint64_t address, uint64_t bytes); // NULL: out of bounds
+Allocation *machine_allocation(Sim *sim, uint64_t address, uint64_t bytes); // NULL: out of bounds
 // A pointer to global bytes for reading (all written) or writing (marks them). NULL after a fault.
-uint8_t *memory_global(Warp *warp, const Op *op, uint64_t address, uint32_t bytes, bool write);
+uint8_t *machine_global(Warp *warp, const Op *op, uint64_t address, uint32_t bytes, bool write);
 // The CTA and byte offset of a shared-window address; NULL after a fault.
-Cta *memory_shared(Warp *warp, const Op *op, uint32_t address, uint32_t bytes, uint32_t *offset);
+Cta *machine_shared(Warp *warp, const Op *op, uint32_t address, uint32_t bytes, uint32_t *offset);
 
 // ---------------------------------------------------------------- sync.c
 Mbarrier *mbarrier_find(Cta *cta, uint32_t offset);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-Allocation *memory_find(Sim *sim, uint64_t address, uint64_t bytes) {
+Allocation *machine_allocation(Sim *sim, uint64_t address, uint64_t bytes) {
     // Allocations are in ascending order of address.
     int low = 0, high = sim->allocation_count - 1;
     while (low <= high) {
@@ -29,13 +29,13 @@ static const Allocation *nearest(const Sim *sim, uint64_t address) {
     return best;
 }
 
-uint8_t *memory_global(Warp *warp, const Op *op, uint64_t address, uint32_t bytes, bool write) {
+uint8_t *machine_global(Warp *warp, const Op *op, uint64_t address, uint32_t bytes, bool write) {
     if (address % bytes && (bytes & (bytes - 1)) == 0) {
         fault(warp, op, SIM_FAULT_ALIGNMENT, "global address 0x%llx is not aligned to %u bytes", (unsigned long long)address, bytes);
         return NULL;
     }
     Sim *sim = warp->cta->cluster->launch->sim;
-    Allocation *a = memory_find(sim, address, bytes);
+    Allocation *a = machine_allocation(sim, address, bytes);
     if (!a) {
         const Allocation *near = nearest(sim, address);
         if (near)
@@ -59,7 +59,7 @@ uint8_t *memory_global(Warp *warp, const Op *op, uint64_t address, uint32_t byte
     return a->data + at;
 }
 
-Cta *memory_shared(Warp *warp, const Op *op, uint32_t address, uint32_t bytes, uint32_t *offset) {
+Cta *machine_shared(Warp *warp, const Op *op, uint32_t address, uint32_t bytes, uint32_t *offset) {
     Cluster *cluster = warp->cta->cluster;
     uint32_t rank = address >> 24, place = address & 0xFFFFFF;
     if (rank >= (uint32_t)cluster->cta_count || place < SHARED_BASE || place - SHARED_BASE + bytes > cluster->ctas[rank].shared_bytes) {

@@ -37,7 +37,7 @@ static Mbarrier *barrier_at(Warp *warp, const Op *op, uint64_t address, Cta **ow
     uint32_t offset;
     if ((address & WINDOW_MASK) == SHARED_WINDOW)
         address = (uint32_t)address;
-    *owner = memory_shared(warp, op, (uint32_t)address, 8, &offset);
+    *owner = machine_shared(warp, op, (uint32_t)address, 8, &offset);
     if (!*owner)
         return NULL;
     Mbarrier *barrier = mbarrier_find(*owner, offset);
@@ -107,7 +107,7 @@ static void run_mbarrier_init(Warp *warp, const Op *op, uint32_t mask) {
     FOR_LANES(lane, mask) {
         uint32_t offset, address = (uint32_t)lane_value(warp, &op->operands[0], (int)lane) + (uint32_t)op->operands[0].add;
         int64_t count = (int32_t)lane_value(warp, &op->operands[1], (int)lane);
-        Cta *cta = memory_shared(warp, op, address, 8, &offset);
+        Cta *cta = machine_shared(warp, op, address, 8, &offset);
         if (!cta)
             return;
         if (count < 1 || count > MBARRIER_COUNT_LIMIT) {

@@ -52,7 +52,7 @@ static void run_alloc(Warp *warp, const Op *op, uint32_t mask) {
         return;
     }
     uint64_t address = lane_value(warp, &op->operands[0], 0) + (uint64_t)(int64_t)op->operands[0].add;
-    Cta *owner = memory_shared(warp, op, (uint32_t)address, 4, &offset);
+    Cta *owner = machine_shared(warp, op, (uint32_t)address, 4, &offset);
     if (!owner)
         return;
     int units = (int)columns / COLUMNS_A_UNIT, first = find_free(cta, units);
