@@ -1,9 +1,10 @@
 // backend.h: what a device must offer to the runtime. One table of functions a backend; the runtime knows
-// backends by their table only. The simulator registers itself with jfa_backend_register(); the CUDA backend is
-// built into the runtime.
+// backends by their table only. The simulator registers itself with jfa_backend_register(); the CUDA backend
+// is built into the runtime.
 //
-// Conventions: every function returns a jfa_status and fills *err (never NULL here) on failure. Device addresses
-// are 64-bit integers, valid on that device alone. No function keeps a pointer that it is given unless it says so.
+// Conventions: every function returns a jfa_status and fills *err (never NULL here) on failure. Device
+// addresses are 64-bit integers, valid on that device alone. No function keeps a pointer that it is given
+// unless it says so.
 #ifndef JFA_RUNTIME_BACKEND_H
 #define JFA_RUNTIME_BACKEND_H
 
@@ -12,17 +13,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A tensor map as in cuTensorMapEncodeTiled (CUDA driver API); rules in PTX ISA "Tensors" and the driver's manual.
-// Dimensions are innermost first. Element strides are 1, no interleave.
+// A tensor map as in cuTensorMapEncodeTiled (CUDA driver API); rules in PTX ISA "Tensors" and the driver's
+// manual. Dimensions are innermost first. Element strides are 1, no interleave.
 typedef struct {
     jfa_dtype dtype;
-    int rank;             // 1..5
-    uint64_t address;     // device address of element 0; 16-byte aligned. May lie before an allocation as long as
-                          // no element that is in bounds does (ragged maps use this).
-    uint64_t dims[5];     // extents in elements, 1..2^32
-    uint64_t strides[5];  // bytes; strides[0] is ignored (dense); multiples of 16, below 2^40
-    uint32_t box[5];      // 1..256 elements
-    int swizzle_bytes;    // 0, 32, 64 or 128
+    int rank;         // 1..5
+    uint64_t address; // device address of element 0; 16-byte aligned. May lie before an allocation as long as
+                      // no element that is in bounds does (ragged maps use this).
+    uint64_t dims[5]; // extents in elements, 1..2^32
+    uint64_t strides[5]; // bytes; strides[0] is ignored (dense); multiples of 16, below 2^40
+    uint32_t box[5];     // 1..256 elements
+    int swizzle_bytes;   // 0, 32, 64 or 128
 } jfa_tensor_map;
 
 typedef struct {
@@ -30,15 +31,8 @@ typedef struct {
     uint32_t shared_bytes;                  // dynamic shared memory
     const void *params;                     // the kernel's parameters laid out as in the PTX .param list
     size_t params_bytes;
-    void *stream;                           // backend's own; NULL: its default
+    void *stream; // backend's own; NULL: its default
 } jfa_launch_desc;
-
-typedef struct {
-    char name[64];       // "NVIDIA H200", "simulated sm_100a"
-    char arch[16];       // "sm_90a"
-    int sm_count;
-    int64_t shared_bytes_per_cta; // largest dynamic shared memory of a CTA
-} jfa_device_props;
 
 typedef struct jfa_backend {
     const char *scheme; // "sim", "cuda": the part of a device name before the colon
@@ -49,19 +43,22 @@ typedef struct jfa_backend {
     jfa_status (*free)(void *device, uint64_t address, jfa_error *err);
     jfa_status (*copy_in)(void *device, uint64_t to, const void *from, size_t bytes, jfa_error *err);
     jfa_status (*copy_out)(void *device, void *to, uint64_t from, size_t bytes, jfa_error *err);
-    // image: PTX text (NUL-terminated, `bytes` without the NUL) or a cubin; a backend refuses the form that it can't take.
+    // image: PTX text (NUL-terminated, `bytes` without the NUL) or a cubin; a backend refuses the form that
+    // it can't take.
     jfa_status (*module_load)(void *device, const void *image, size_t bytes, void **module, jfa_error *err);
     void (*module_unload)(void *device, void *module);
     jfa_status (*function_get)(void *device, void *module, const char *name, void **function, jfa_error *err);
-    jfa_status (*encode_tensor_map)(void *device, const jfa_tensor_map *map, uint8_t out[128], jfa_error *err);
+    jfa_status (*encode_tensor_map)(void *device, const jfa_tensor_map *map, uint8_t out[128],
+                                    jfa_error *err);
     jfa_status (*launch)(void *device, void *function, const jfa_launch_desc *desc, jfa_error *err);
     jfa_status (*synchronise)(void *device, void *stream, jfa_error *err);
-    // Sets a backend option before a launch ("seed", "threads", "progress"); JFA_ERROR_UNSUPPORTED for an unknown name.
+    // Sets a backend option before a launch ("seed", "threads", "progress"); JFA_ERROR_UNSUPPORTED for an
+    // unknown name.
     jfa_status (*set_option)(void *device, const char *name, int64_t value, jfa_error *err);
 } jfa_backend;
 
-// Makes a backend known under its scheme. The table must live as long as the process. Call once a scheme, before
-// jfa_device_open; not safe against a concurrent open.
+// Makes a backend known under its scheme. The table must live as long as the process. Call once a scheme,
+// before jfa_device_open; not safe against a concurrent open.
 jfa_status jfa_backend_register(const jfa_backend *backend, jfa_error *err);
 
 #endif

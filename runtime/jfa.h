@@ -51,7 +51,7 @@ typedef enum {
     JFA_STATUS_COUNT
 } jfa_status;
 
-enum { JFA_MESSAGE_BYTES = 1024 };
+enum { JFA_MESSAGE_BYTES = 2048 };
 
 typedef struct {
     jfa_status status;
@@ -84,6 +84,225 @@ const char *jfa_dtype_name(jfa_dtype dtype);
 int jfa_dtype_bytes(jfa_dtype dtype);
 // The version of this library, "0.1.0".
 const char *jfa_version(void);
+
+// ---------------------------------------------------------------- devices and memory
+
+typedef struct jfa_device jfa_device;
+
+typedef struct {
+    char name[64]; // "NVIDIA H200", "simulated sm_100a"
+    char arch[16]; // "sm_90a"
+    int sm_count;
+    int64_t shared_bytes_per_cta; // largest dynamic shared memory of a CTA
+} jfa_device_props;
+
+// Opens the device `name`: a backend's scheme, a colon, what the backend takes ("sim:sm_100a", "cuda:0"). The
+// caller owns *device and closes it. JFA_ERROR_NOT_FOUND: there is no such backend or device.
+jfa_status jfa_device_open(const char *name, jfa_device **device, jfa_error *err);
+// NULL is allowed. JFA_ERROR_BUSY while modules of it are loaded: it stays open then.
+jfa_status jfa_device_close(jfa_device *device, jfa_error *err);
+// Valid until the device is closed. NULL for NULL.
+const jfa_device_props *jfa_device_get_props(const jfa_device *device);
+// The backend's own handle, for functions that a backend offers beside this library. NULL for NULL.
+void *jfa_device_native(const jfa_device *device);
+// Sets an option of the backend ("seed", "threads") for later launches. JFA_ERROR_UNSUPPORTED: it has no such
+// option.
+jfa_status jfa_device_set_option(jfa_device *device, const char *name, int64_t value, jfa_error *err);
+
+// Device memory, aligned to 256 bytes, contents undefined. The caller frees it. bytes 0 gives address 0.
+jfa_status jfa_malloc(jfa_device *device, size_t bytes, uint64_t *address, jfa_error *err);
+// Address 0 is allowed. Nothing that runs may still use the memory.
+jfa_status jfa_free(jfa_device *device, uint64_t address, jfa_error *err);
+// Copies between host and device memory; both are done when they return. bytes 0 does nothing.
+jfa_status jfa_copy_to_device(jfa_device *device, uint64_t to, const void *from, size_t bytes,
+                              jfa_error *err);
+jfa_status jfa_copy_from_device(jfa_device *device, void *to, uint64_t from, size_t bytes, jfa_error *err);
+// Waits until all work in `stream` (the backend's own; NULL: its default) is done, and reports failures of
+// it.
+jfa_status jfa_synchronise(jfa_device *device, void *stream, jfa_error *err);
+
+// ---------------------------------------------------------------- modules and kernels
+
+typedef struct jfa_module jfa_module;
+typedef struct jfa_kernel jfa_kernel;
+
+// Loads PTX text (with or without a final NUL) or a cubin of `bytes` bytes; the image is not kept. The caller
+// owns *module. JFA_ERROR_IMAGE, JFA_ERROR_MANIFEST: not an image of ours. JFA_ERROR_TARGET: built for
+// another chip.
+jfa_status jfa_module_load(jfa_device *device, const void *image, size_t bytes, jfa_module **module,
+                           jfa_error *err);
+// The same from a file.
+jfa_status jfa_module_load_file(jfa_device *device, const char *path, jfa_module **module, jfa_error *err);
+// Also ends the module's kernels. NULL is allowed. JFA_ERROR_BUSY while plans of its kernels exist.
+jfa_status jfa_module_unload(jfa_module *module, jfa_error *err);
+int jfa_module_kernel_count(const jfa_module *module);
+// The name of kernel `index`; NULL outside 0 .. count - 1.
+const char *jfa_module_kernel_name(const jfa_module *module, int index);
+
+// The kernel of that name; name NULL: the only one. It belongs to the module.
+jfa_status jfa_kernel_get(jfa_module *module, const char *name, jfa_kernel **kernel, jfa_error *err);
+
+enum {
+    JFA_NAME_BYTES = 64,  // names with their NUL
+    JFA_PATH_BYTES = 512, // file names with their NUL
+    JFA_MAX_RANK = 5,     // dims of a tensor
+    JFA_MAX_AXES = 8,
+    JFA_MAX_DIMS = 16,
+    JFA_MAX_TENSORS = 32,
+    JFA_MAX_PARAMS = 32,
+    JFA_MAX_CONSTANTS = 64,
+};
+
+typedef enum { JFA_DIM_AXIS, JFA_DIM_RUNTIME, JFA_DIM_CONSTANT } jfa_dim_kind;
+typedef enum { JFA_IN, JFA_OUT, JFA_INOUT } jfa_direction;
+
+typedef struct {
+    char name[JFA_NAME_BYTES];
+} jfa_axis_info;
+
+typedef struct {
+    char name[JFA_NAME_BYTES];
+    int divides; // the dim (its index) that this one divides without remainder, or -1
+} jfa_dim_info;
+
+typedef struct {
+    jfa_dim_kind kind;
+    int index;      // of the axis or run-time dim
+    int64_t extent; // constant, in elements
+} jfa_tensor_dim;
+
+typedef struct {
+    char name[JFA_NAME_BYTES];
+    jfa_direction direction;
+    jfa_dtype dtype;
+    bool optional; // may be left out of a problem
+    int rank;
+    jfa_tensor_dim dims[JFA_MAX_RANK]; // outermost first
+} jfa_tensor_info;
+
+typedef struct {
+    char name[JFA_NAME_BYTES];
+    jfa_dtype dtype; // JFA_F32 or JFA_I32
+    bool has_default;
+    double default_value;
+} jfa_param_info;
+
+typedef struct {
+    char name[JFA_NAME_BYTES];
+    char value[JFA_NAME_BYTES]; // a number or a word, as in the source
+} jfa_constant_info;
+
+typedef struct {
+    char name[JFA_NAME_BYTES];
+    char target[JFA_NAME_BYTES];   // "sm_100a"
+    char source[JFA_PATH_BYTES];   // the .jfa file
+    char compiler[JFA_NAME_BYTES]; // version of the compiler that built it
+    int threads;                   // of a CTA
+    int64_t shared_bytes;          // dynamic shared memory of a CTA
+    int cluster;                   // CTAs of a cluster
+    int axis_count, dim_count, tensor_count, param_count, constant_count;
+    jfa_axis_info axes[JFA_MAX_AXES];
+    jfa_dim_info dims[JFA_MAX_DIMS];
+    jfa_tensor_info tensors[JFA_MAX_TENSORS];
+    jfa_param_info params[JFA_MAX_PARAMS];
+    jfa_constant_info constants[JFA_MAX_CONSTANTS];
+} jfa_kernel_info;
+
+// What a kernel is and takes, valid until its module is unloaded. NULL for NULL.
+const jfa_kernel_info *jfa_kernel_get_info(const jfa_kernel *kernel);
+
+// ---------------------------------------------------------------- problems
+
+// Lengths of the sequences on an axis, in positions: exactly one of the three is given. With `offsets`,
+// sequence s has offsets[s + 1] - offsets[s] positions ("cu_seqlens"): sequences + 1 numbers on the host that
+// start with 0 and don't decrease.
+typedef struct {
+    const char *name;
+    const int32_t *offsets; // [sequences + 1], or NULL
+    const int32_t *lengths; // [sequences], or NULL
+    int64_t length;         // of every sequence, when the others are NULL
+} jfa_axis;
+
+// Where the rows of a sequence start in a tensor along a dim that is an axis.
+typedef enum {
+    JFA_ROWS_PACKED, // one sequence behind the other (jagged; a dense batch when lengths are equal)
+    JFA_ROWS_SHARED, // all sequences use the same rows from 0 on (broadcast)
+    JFA_ROWS_PADDED, // sequence s starts at s * pitch
+    JFA_ROWS_LISTED, // sequence s starts at list[s]
+} jfa_rows_kind;
+
+typedef struct {
+    jfa_rows_kind kind;
+    int64_t pitch;       // JFA_ROWS_PADDED, in rows
+    const int32_t *list; // JFA_ROWS_LISTED: [sequences], on the host
+} jfa_rows;
+
+// A tensor in device memory. Element (i0, i1, ...) lies at address + (i0 * strides[0] + i1 * strides[1] +
+// ...) elements. Tensors that are moved by tensor maps need an address and strides that are multiples of 16
+// bytes, and 1 as the innermost stride. No two elements of an output may coincide, nor an output and another
+// tensor.
+typedef struct {
+    const char *name;
+    uint64_t address;
+    jfa_dtype dtype;
+    int rank;
+    int64_t extents[JFA_MAX_RANK]; // elements, outermost first; on an axis: rows that exist, of all sequences
+    int64_t strides[JFA_MAX_RANK]; // elements, not negative
+    jfa_rows rows[JFA_MAX_RANK];   // for dims that are axes; zero: packed
+} jfa_tensor;
+
+typedef struct {
+    const char *name;
+    double value; // an integer for a param of type i32
+} jfa_param;
+
+// A run-time extent. Only dims that no given tensor has need to be named; others may be, and are checked.
+typedef struct {
+    const char *name;
+    int64_t extent;
+} jfa_dim;
+
+// Everything is named as in the kernel's info, in any order. Unused arrays are NULL with count 0.
+typedef struct {
+    int64_t sequences;
+    const jfa_axis *axes;
+    int axis_count;
+    const jfa_tensor *tensors;
+    int tensor_count;
+    const jfa_dim *dims;
+    int dim_count;
+    const jfa_param *params; // those left out take their default
+    int param_count;
+} jfa_problem;
+
+// Sets dense row-major strides from rank and extents (at least 1 each for this purpose). False, and strides
+// 0, when the rank or an extent is out of range or a stride passes 2^63 - 1.
+bool jfa_tensor_set_dense(jfa_tensor *tensor);
+
+// ---------------------------------------------------------------- plans
+
+typedef struct jfa_plan jfa_plan;
+
+typedef struct {
+    int64_t records;      // blocks of work: (sequence, block ...) with rows
+    int64_t items;        // records times the extents of the factor dims (heads)
+    int64_t device_bytes; // of the work list on the device
+    int grid, threads;    // CTAs, and threads of each; grid 0: a launch does nothing
+    int64_t shared_bytes; // dynamic shared memory of a CTA
+} jfa_plan_info;
+
+// Checks the problem against the kernel, makes the list of work and copies it to the device, encodes the
+// tensor maps. Nothing of the problem is kept but the tensors' addresses: the tensors must exist while the
+// plan is launched. The caller owns *plan. JFA_ERROR_PROBLEM, JFA_ERROR_NOT_FOUND: the problem doesn't fit;
+// JFA_ERROR_LIMIT: a size beyond 32 bits.
+jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_plan **plan, jfa_error *err);
+// NULL is allowed. Launches of it must have ended.
+jfa_status jfa_plan_destroy(jfa_plan *plan, jfa_error *err);
+const jfa_plan_info *jfa_plan_get_info(const jfa_plan *plan);
+
+// Starts the kernel in `stream` and returns; later work of that stream waits for it. A plan without work does
+// nothing.
+jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,156 @@
+// manifest.h: what a compiled kernel says about itself: how it is launched, what it takes and in which form.
+// The compiler fills a jfa_manifest and writes it as text into the module (global byte array `jfa_manifest`);
+// the runtime reads it back. A module with several kernels holds their texts one behind the other.
+//
+// The text is ASCII lines (file names may be UTF-8) of words separated by single spaces, in any order in
+// which a name stands before its uses:
+//
+//   jfa-manifest 1                 version, first line
+//   kernel NAME                    as users call it
+//   entry SYMBOL                   .entry of the module
+//   target sm_100a
+//   compiler VERSION
+//   source PATH                    rest of the line
+//   threads N                      of a CTA
+//   shared BYTES                   dynamic shared memory
+//   cluster N                      CTAs, 1: none
+//   axis NAME
+//   dim NAME
+//   divides DIM OTHER              OTHER must be a multiple of DIM
+//   constant NAME VALUE            informational
+//   tensor NAME in|out|inout DTYPE DIM,... [optional]   DIM: an axis, a dim or a number; outermost first
+//   param NAME f32|i32 [DEFAULT]
+//   factor DIM                     factor dims of the tile space, outermost first
+//   block AXIS SIZE                blocked axes, outermost first
+//   heaviest_first                 records in descending order of work
+//   persistent                     at most one CTA an SM; otherwise one an item
+//   field seq | start AXIS | len AXIS | base TENSOR INDEX       int32 fields of a record, in order
+//   map TENSOR SWIZZLE ENTRY...    tensor maps, numbered from 0; entries innermost first, see below
+//   arg OFFSET BYTES map NUMBER | ptr TENSOR | stride TENSOR INDEX | dim DIM | records | record_count | items
+//   | param NAME end
+//
+// INDEX counts a tensor's dims from 0, the outermost.
+//
+// Work. Records are the pairs (sequence, block of each blocked axis) with positions on every blocked axis.
+// With F the product of the factor dims, item w is record w / F with factor index w % F (last factor
+// fastest); items = records * F. heaviest_first: sequences in descending order of the product of their
+// lengths on the other axes (at least 1 each), equal ones in natural order; within a sequence blocks are in
+// natural order, the last axis fastest.
+//
+// Maps. Each entry is a dimension of the tensor map and a coordinate of the instruction that uses it:
+//   col:BOX          the innermost dim of the tensor. Always first.
+//   rows:INDEX:BOX   rows of the ragged dim INDEX, extent BOX.
+//   chunk:BOX        steps of col's box along the innermost dim, which is a constant: extent C / box, stride
+//   box. dim:INDEX:BOX    that dim with its extent and stride. end:INDEX        the ragged dim again, extent
+//   rows + 1, box 1.
+// With rows and end the map is *ragged*: its address is the tensor's minus R rows (R: the box of rows). For
+// rows [row, row + R) of a sequence that ends before `end` (both counted from the tensor's start), let n =
+// min(R, max(end - row, 0)); the coordinates are rows: R - n, end: row + n. Row i of the box is then outside
+// the map for i >= n (loads give zeros, stores are clipped), and otherwise is row (R - n) + i + (row + n) - R
+// = row + i. With a chunk entry col has the extent of its box, otherwise that of the tensor's innermost dim.
+#ifndef JFA_RUNTIME_MANIFEST_H
+#define JFA_RUNTIME_MANIFEST_H
+
+#include "runtime/jfa.h"
+
+enum {
+    JFA_MANIFEST_VERSION = 1,
+    JFA_ENTRY_BYTES = 256,
+    JFA_MAX_BLOCKS = 4,
+    JFA_MAX_FIELDS = 64,
+    JFA_MAX_ARGS = 192,
+    JFA_MAX_MAPS = 32,
+    JFA_PARAMETER_BYTES = 32764, // PTX ISA, "Kernel Function Parameters": sm_70 and later
+    JFA_MAP_BYTES = 128,         // CUtensorMap
+};
+
+typedef enum {
+    JFA_FIELD_SEQ,
+    JFA_FIELD_START,
+    JFA_FIELD_LEN,
+    JFA_FIELD_BASE,
+    JFA_FIELD_KIND_COUNT
+} jfa_field_kind;
+
+typedef struct {
+    jfa_field_kind kind;
+    int index; // axis (start, len) or tensor (base)
+    int dim;   // base: which dim of the tensor
+} jfa_field;
+
+typedef enum {
+    JFA_ENTRY_COL,
+    JFA_ENTRY_ROWS,
+    JFA_ENTRY_CHUNK,
+    JFA_ENTRY_DIM,
+    JFA_ENTRY_END,
+    JFA_ENTRY_KIND_COUNT
+} jfa_map_entry_kind;
+
+typedef struct {
+    jfa_map_entry_kind kind;
+    int dim;     // rows, dim, end: which dim of the tensor
+    int64_t box; // elements, 1..256; chunk: chunks; end: 1
+} jfa_map_entry;
+
+typedef struct {
+    int tensor;
+    int swizzle_bytes; // 0, 32, 64, 128
+    int rank;
+    jfa_map_entry entries[5]; // innermost first
+} jfa_map;
+
+typedef enum {
+    JFA_ARG_MAP,          // index: map. 128 bytes, at a multiple of 64
+    JFA_ARG_PTR,          // index: tensor. 8 bytes
+    JFA_ARG_STRIDE,       // index: tensor, dim. int64 elements
+    JFA_ARG_DIM,          // index: dim. int32
+    JFA_ARG_RECORDS,      // pointer to the records
+    JFA_ARG_RECORD_COUNT, // int32
+    JFA_ARG_ITEMS,        // int32
+    JFA_ARG_PARAM,        // index: param. f32 or int32
+    JFA_ARG_KIND_COUNT
+} jfa_arg_kind;
+
+typedef struct {
+    jfa_arg_kind kind;
+    int index, dim;
+    int64_t offset, bytes; // in the block of parameters
+} jfa_arg;
+
+typedef struct {
+    int axis;
+    int64_t size; // positions
+} jfa_block;
+
+typedef struct {
+    jfa_kernel_info info;
+    char entry[JFA_ENTRY_BYTES];
+    bool heaviest_first, persistent;
+    int factor_count, block_count, field_count, map_count, arg_count;
+    int factors[JFA_MAX_DIMS]; // dims
+    jfa_block blocks[JFA_MAX_BLOCKS];
+    jfa_field fields[JFA_MAX_FIELDS];
+    jfa_map maps[JFA_MAX_MAPS];
+    jfa_arg args[JFA_MAX_ARGS];
+} jfa_manifest;
+
+// Is the manifest complete and consistent? JFA_ERROR_MANIFEST and a sentence otherwise. Counts, indices and
+// strings may hold anything.
+jfa_status jfa_manifest_check(const jfa_manifest *manifest, jfa_error *err);
+
+// Checks the manifest and writes its text, with a final NUL, into text[0 .. capacity - 1] as far as that
+// reaches (text may be NULL when capacity is 0). *length: bytes of the whole text without the NUL; a capacity
+// above it held all.
+jfa_status jfa_manifest_write(const jfa_manifest *manifest, char *text, size_t capacity, size_t *length,
+                              jfa_error *err);
+
+// Reads the first kernel of the text and checks it; *used: bytes read, up to and with its `end` line. Needs
+// no NUL at the end. JFA_ERROR_MANIFEST names the line.
+jfa_status jfa_manifest_read(const char *text, size_t length, jfa_manifest *manifest, size_t *used,
+                             jfa_error *err);
+
+// Bytes of the block of parameters: the end of the last one.
+int64_t jfa_manifest_parameter_bytes(const jfa_manifest *manifest);
+
+#endif
