@@ -135,9 +135,16 @@ static void complete_load(Cta *cta, Async *async) {
     }
 }
 
+// What wait_group orders: the copy's accesses before the thread's next.
+static void note_done(Cta *cta, const Async *async) {
+    uint32_t *at = &cta->warps[async->warp].copies_done.at[async->channel];
+    *at = *at > async->time ? *at : async->time;
+}
+
 static void complete_store(Cta *cta, Async *async) {
     Box box = {cta, cta, async};
     sim_tensor_map_walk(&async->map, async->coordinates, async->shared & 0xFFFFFF, store_piece, &box);
+    note_done(cta, async);
 }
 
 // ---------------------------------------------------------------- one-dimensional copies
@@ -162,6 +169,7 @@ static void complete_bulk_store(Cta *cta, Async *async) {
     for (uint32_t i = 0; i < async->bytes; i += 16)
         if (!store_piece(&box, (async->shared & 0xFFFFFF) + i, async->global + i, 16, true))
             return;
+    note_done(cta, async);
 }
 
 static void complete_shared_copy(Cta *cta, Async *async) { // to another CTA's shared memory
@@ -303,19 +311,11 @@ static void run_wait_group(Warp *warp, const Op *op, uint32_t mask) {
         if (async_groups_pending(warp->cta, thread, limit)) {
             warp_block(warp, WAIT_ASYNC, thread, 0);
             warp->groups[warp->current].pending_limit = limit;
-            if (mask & (mask - 1))
-                warp->groups[warp->current].pc--; // other lanes have groups of their own
+            warp->groups[warp->current].pc--; // looks again: other lanes have groups of their own
             return;
         }
     }
-    // Stores of this thread are done: their reads happened before what follows.
-    for (int channel = AGENT_COPY; channel < AGENTS_PER_CTA; channel++) {
-        bool busy = false;
-        for (const Async *async = warp->cta->pending; async; async = async->next)
-            busy |= async->channel == channel;
-        if (!busy)
-            warp->clocks.seen.at[channel] = warp->cta->agent_time[channel];
-    }
+    clock_join(&warp->clocks.seen, &warp->copies_done);
 }
 
 // ---------------------------------------------------------------- decode

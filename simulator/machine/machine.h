@@ -208,6 +208,7 @@ struct Warp {
     uint32_t unwaited_stores; // tcgen05.st since the last wait::st: time of the first, 0: none
     int regs;
     int bulk_groups[LANES];   // per lane: number of the open group
+    Clock copies_done;        // of this warp's threads, by bulk group
 };
 
 struct Cta {
