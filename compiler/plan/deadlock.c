@@ -1,8 +1,6 @@
 // deadlock.c: finds the roles that wait for each other where a rehearsal stopped, and says what would help.
 #include "compiler/plan/protocol_steps.h"
 
-enum { DEEPER_TRIED = 8 };
-
 typedef struct {
     int actor, next; // next: the one it waits for, -1: none that could still act
     const Event *event;
@@ -120,11 +118,10 @@ static void note_wait(const Protocol *protocol, DiagItem *error, const Wait *wai
 
 // ---------------------------------------------------------------- help
 
-// The smallest depth of the ring with which everything passes, else with which this trip does; 0: none that
-// was tried.
-static int passing_depth(Protocol *protocol, const Buffer *root, const Trip *only) {
+// The smallest depth of the ring with which all runs reach their end; 0: none that was tried.
+static int passing_depth(Protocol *protocol, const Buffer *root) {
     for (int more = 1; more <= DEEPER_TRIED; more++)
-        if (protocol_passes_with(protocol, only, root, root->depth + more))
+        if (protocol_passes_with(protocol, root, root->depth + more))
             return root->depth + more;
     return 0;
 }
@@ -136,17 +133,16 @@ static bool ring_may_grow(const Protocol *protocol, const Buffer *root) {
     return true;
 }
 
-static const char *deeper_help(Protocol *protocol, const Wait *cycle, int length, const Trip *trip) {
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < length; i++) {
-            const Buffer *root = buffer_root(protocol->channels[cycle[i].channel].pipe->buffer);
-            if (cycle[i].event->kind != EVENT_PUT || !ring_may_grow(protocol, root))
-                continue;
-            int depth = passing_depth(protocol, root, pass == 0 ? NULL : trip);
-            if (depth)
-                return arena_format(protocol->arena, "it passes when '%s' has a depth of %d instead of %d",
-                                    root->name, depth, root->depth);
-        }
+static const char *deeper_help(Protocol *protocol, const Wait *cycle, int length) {
+    for (int i = 0; i < length; i++) {
+        const Buffer *root = buffer_root(protocol->channels[cycle[i].channel].pipe->buffer);
+        if (cycle[i].event->kind != EVENT_PUT || !ring_may_grow(protocol, root))
+            continue;
+        int depth = passing_depth(protocol, root);
+        if (depth)
+            return arena_format(protocol->arena, "it passes when '%s' has a depth of %d instead of %d",
+                                root->name, depth, root->depth);
+    }
     return NULL;
 }
 
@@ -158,21 +154,28 @@ static bool takes_later(const Protocol *protocol, const Rehearsal *rehearsal, in
     return false;
 }
 
-// A role takes one pipe while the other role has to be rid of another one first.
+static const char *wait_help(const Protocol *protocol, const Rehearsal *rehearsal, const Wait *wait,
+                             const Wait *next) {
+    const char *name = actor_text(protocol, &protocol->actors[wait->actor]);
+    const char *what = channel_text(protocol, &protocol->channels[wait->channel]);
+    const char *own = channel_text(protocol, &protocol->channels[wait->event->channel]);
+    if (wait->next == wait->actor && wait->event->kind == EVENT_PUT)
+        return arena_format(protocol->arena, "let '%s' free '%s' before it puts '%s'", name, what, own);
+    if (wait->event->kind != EVENT_TAKE || next->event->kind != EVENT_PUT || next->next != wait->actor ||
+        next->channel == wait->channel || !takes_later(protocol, rehearsal, wait->actor, next->channel))
+        return NULL;
+    return arena_format(protocol->arena, "let '%s' take '%s' before '%s', as '%s' puts them", name,
+                        channel_text(protocol, &protocol->channels[next->channel]), what,
+                        actor_text(protocol, &protocol->actors[next->actor]));
+}
+
+// A role takes one pipe while the other role has to be rid of another one first, or waits for its own free.
 static const char *order_help(const Protocol *protocol, const Rehearsal *rehearsal, const Wait *cycle,
                               int length) {
-    for (int i = 0; i < length; i++) {
-        const Wait *taker = &cycle[i], *putter = &cycle[(i + 1) % length];
-        if (taker->event->kind != EVENT_TAKE || putter->event->kind != EVENT_PUT ||
-            putter->next != taker->actor || !takes_later(protocol, rehearsal, taker->actor, putter->channel))
-            continue;
-        const char *first = channel_text(protocol, &protocol->channels[putter->channel]);
-        const char *name = actor_text(protocol, &protocol->actors[taker->actor]);
-        return arena_format(protocol->arena, "let '%s' take '%s' before '%s', as '%s' puts them", name, first,
-                            channel_text(protocol, &protocol->channels[taker->channel]),
-                            actor_text(protocol, &protocol->actors[putter->actor]));
-    }
-    return NULL;
+    const char *help = NULL;
+    for (int i = 0; i < length && !help; i++)
+        help = wait_help(protocol, rehearsal, &cycle[i], &cycle[(i + 1) % length]);
+    return help;
 }
 
 static const char *who_text(const Protocol *protocol, const Wait *cycle, int length) {
@@ -206,7 +209,7 @@ void deadlock_report(Protocol *protocol, const Rehearsal *rehearsal) {
         events[i] = *cycle[i].event;
         cycle[i].event = &events[i];
     }
-    const char *deeper = deeper_help(protocol, cycle, length, protocol->trip);
+    const char *deeper = deeper_help(protocol, cycle, length);
     if (deeper && order)
         diag_help(error, "%s; or %s", deeper, order);
     else if (deeper || order)

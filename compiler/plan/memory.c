@@ -42,8 +42,9 @@ static bool shape_shared(const Plan *plan, Buffer *buffer, Diag *diag) {
         return true;
     buffer->swizzle_bytes = swizzle_bytes_for(row_bytes);
     if (buffer->swizzle_bytes == 0) {
-        DiagItem *error = diag_error(diag, buffer->span, "smem-shape", "a row of '%s' has %d bytes: %s",
-                                     buffer->name, row_bytes, shape_text(plan, buffer));
+        DiagItem *error = diag_error(diag, buffer->span, "smem-shape",
+                                     "'%s' can't lie in shared memory: a row of %s has %d bytes",
+                                     buffer->name, shape_text(plan, buffer), row_bytes);
         int step = 32 / elem_bytes(buffer->elem);
         diag_help(error,
                   "rows of tiles in shared memory are a multiple of 32 bytes: %lld columns, for example",
@@ -52,8 +53,9 @@ static bool shape_shared(const Plan *plan, Buffer *buffer, Diag *diag) {
     }
     buffer->chunk_cols = buffer->swizzle_bytes / elem_bytes(buffer->elem);
     if (buffer->chunk_cols < buffer->cols && buffer->rows % SWIZZLE_ROWS != 0) {
-        DiagItem *error = diag_error(diag, buffer->span, "smem-shape", "'%s' has %d rows: %s", buffer->name,
-                                     buffer->rows, shape_text(plan, buffer));
+        DiagItem *error =
+            diag_error(diag, buffer->span, "smem-shape", "'%s' can't lie in shared memory: %s has %d rows",
+                       buffer->name, shape_text(plan, buffer), buffer->rows);
         diag_help(error, "a tile wider than %d bytes needs a multiple of %d rows: %lld, for example",
                   buffer->swizzle_bytes, SWIZZLE_ROWS, (long long)round_up(buffer->rows, SWIZZLE_ROWS));
         return false;
@@ -91,9 +93,9 @@ static bool check_over(const Plan *plan, const Buffer *buffer, Diag *diag) {
                            buffer->name, space_name(buffer), over->name, space_name(over));
         diag_help(error, "only buffers of the same memory can share bytes");
     } else if (buffer_instances(buffer) != buffer_instances(over)) {
-        error = diag_error(diag, buffer->span, "over-count", "there are %lld of '%s', but %lld of '%s'",
-                           (long long)buffer_instances(buffer), buffer->name,
-                           (long long)buffer_instances(over), over->name);
+        error = diag_error(diag, buffer->span, "over-count", "'%s' has %lld instances, but '%s' has %lld",
+                           buffer->name, (long long)buffer_instances(buffer), over->name,
+                           (long long)buffer_instances(over));
         diag_help(error, "buffers that share bytes do so one by one: give both the same extents");
     } else if (buffer->bytes > over->bytes) {
         error =
@@ -107,8 +109,22 @@ static bool check_over(const Plan *plan, const Buffer *buffer, Diag *diag) {
     return !error;
 }
 
+// Which extent is the depth follows from a buffer's pipes. One without pipes takes its bytes all the same.
+static void check_used(const Plan *plan, Buffer *buffer, Diag *diag) {
+    for (int i = 0; i < plan->pipe_count; i++)
+        if (plan->pipes[i]->buffer == buffer)
+            return;
+    for (int i = 0; i < buffer->dim_count; i++)
+        buffer->array *= buffer->dims[i];
+    DiagItem *warning =
+        diag_warning(diag, buffer->span, "unused-buffer", "buffer '%s' has no pipe", buffer->name);
+    diag_help(warning, "roles reach a buffer through its pipes only: declare one, or leave the buffer out");
+}
+
 bool memory_shapes(Plan *plan, Diag *diag) {
     int errors = diag->error_count;
+    for (int i = 0; i < plan->buffer_count; i++)
+        check_used(plan, plan->buffers[i], diag);
     for (int i = 0; i < plan->buffer_count; i++) {
         Buffer *buffer = plan->buffers[i];
         if (buffer->space == SPACE_SMEM)

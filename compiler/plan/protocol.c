@@ -131,10 +131,14 @@ static int puts_of(const Protocol *protocol, int channel) {
     return count;
 }
 
-static const char *times(const Protocol *protocol, int count) {
+// "puts 'q_in' twice"
+static const char *how_often(const Protocol *protocol, const char *verb, const char *what, int count) {
+    static const char *const WORDS[] = {"", " once", " twice"};
     if (count == 0)
-        return "never";
-    return count == 1 ? "once" : count == 2 ? "twice" : arena_format(protocol->arena, "%d times", count);
+        return arena_format(protocol->arena, "never %s %s", verb, what);
+    if (count <= 2)
+        return arena_format(protocol->arena, "%s %s%s", verb, what, WORDS[count]);
+    return arena_format(protocol->arena, "%s %s %d times", verb, what, count);
 }
 
 static void report_uneven(Protocol *protocol, const Channel *channel, const Actor *taker, int puts,
@@ -142,10 +146,11 @@ static void report_uneven(Protocol *protocol, const Channel *channel, const Acto
     const Pipe *pipe = channel->pipe;
     if (!protocol_is_new(protocol, pipe, (uint64_t)(uintptr_t)taker->role))
         return;
+    const char *name = arena_format(protocol->arena, "'%s'", channel_text(protocol, channel));
     DiagItem *error =
-        diag_error(protocol->diag, pipe->span, "uneven", "'%s' puts '%s' %s, but '%s' takes it %s, %s",
-                   pipe->from->name, channel_text(protocol, channel), times(protocol, puts),
-                   actor_text(protocol, taker), times(protocol, taken), trip_text(protocol));
+        diag_error(protocol->diag, pipe->span, "uneven", "'%s' %s, but '%s' %s, %s", pipe->from->name,
+                   how_often(protocol, "puts", name, puts), actor_text(protocol, taker),
+                   how_often(protocol, "takes", "it", taken), trip_text(protocol));
     diag_note(error, pipe->from_span, "'%s' puts it here", pipe->from->name);
     diag_note(error, pipe->to_span, "and it is taken here");
     diag_help(error, "on every path, each slot that is put must be taken once by each taker");
@@ -155,9 +160,14 @@ static void report_round(Protocol *protocol, const Channel *channel, int puts, i
     const Pipe *pipe = channel->pipe, *before = pipe->before;
     if (!protocol_is_new(protocol, pipe, 1))
         return;
-    DiagItem *error = diag_error(
-        protocol->diag, pipe->span, "round-order", "'%s' is put %s, but '%s', whose bytes it shares, %s, %s",
-        pipe->name, times(protocol, puts), before->name, times(protocol, puts_before), trip_text(protocol));
+    const char *name = arena_format(protocol->arena, "'%s'", channel_text(protocol, channel));
+    const Channel other = {.pipe = before, .index = channel->index};
+    const char *shared =
+        arena_format(protocol->arena, "'%s', whose bytes it shares", channel_text(protocol, &other));
+    DiagItem *error =
+        diag_error(protocol->diag, pipe->span, "round-order", "'%s' %s, but '%s' %s, %s", pipe->from->name,
+                   how_often(protocol, "puts", name, puts), before->from->name,
+                   how_often(protocol, "puts", shared, puts_before), trip_text(protocol));
     diag_note(error, before->span, "'%s' is declared here", before->name);
     diag_help(error, "shared bytes go round: each put of '%s' belongs to one put of '%s'", pipe->name,
               before->name);
@@ -197,8 +207,10 @@ static bool comes_out_even(Protocol *protocol) {
 // One run; false: it doesn't reach its end.
 static bool run(Protocol *protocol, const Buffer *deeper, int depth) {
     trace_all(protocol);
-    if (protocol->too_long || !comes_out_even(protocol))
+    if (protocol->too_long)
         return false;
+    if (!comes_out_even(protocol)) // reported apart: no depth changes it
+        return protocol->quiet;
     Rehearsal rehearsal = {.deeper = deeper, .depth = depth};
     rehearse(protocol, &rehearsal);
     if (!rehearsal.finished && !protocol->quiet)
@@ -224,12 +236,11 @@ static bool run_trip(Protocol *protocol, const Trip *trip, const Buffer *deeper,
     return true;
 }
 
-bool protocol_passes_with(Protocol *protocol, const Trip *only, const Buffer *root, int depth) {
+bool protocol_passes_with(Protocol *protocol, const Buffer *root, int depth) {
     protocol->quiet = true;
     bool passes = true;
     for (int i = 0; i < protocol->trip_count && passes; i++)
-        if (!only || only == &protocol->trips[i])
-            passes = run_trip(protocol, &protocol->trips[i], root, depth);
+        passes = run_trip(protocol, &protocol->trips[i], root, depth);
     protocol->quiet = false;
     return passes;
 }

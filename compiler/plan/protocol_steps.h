@@ -9,7 +9,7 @@
 #include "compiler/plan/query.h"
 #include "grammar/ast.h"
 
-enum { MAX_TRIP_TILES = 3, MAX_TRIP_WALKS = 16 };
+enum { MAX_TRIP_TILES = 3, MAX_TRIP_WALKS = 16, DEEPER_TRIED = 8 }; // DEEPER_TRIED: slots more in a ring
 
 typedef struct {
     int tiles;
@@ -141,8 +141,8 @@ void rehearse(Protocol *protocol, Rehearsal *rehearsal);
 // deadlock.c: reports where a rehearsal stopped.
 void deadlock_report(Protocol *protocol, const Rehearsal *rehearsal);
 
-// protocol.c: whether every run of that trip (NULL: of all trips) reaches its end when the rings of that root
-// buffer have another depth. Other runs take the place of the run at hand.
-bool protocol_passes_with(Protocol *protocol, const Trip *only, const Buffer *root, int depth);
+// protocol.c: whether every rehearsal reaches its end when the rings of that root buffer have another depth.
+// Other runs take the place of the run at hand.
+bool protocol_passes_with(Protocol *protocol, const Buffer *root, int depth);
 
 #endif

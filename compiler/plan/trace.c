@@ -47,7 +47,7 @@ static void check_handing(Tracer *tracer, const Stmt *stmt, int use) {
     if (!from || tracer->slot_use[from->number] == use || !reports(tracer, stmt))
         return;
     DiagItem *error = diag_error(tracer->protocol->diag, stmt->span, "round-order",
-                                 "'%s' takes over slots of '%s' out of order %s", slot->pipe->name,
+                                 "'%s' takes over slots of '%s' out of order, %s", slot->pipe->name,
                                  from->pipe->name, trip_text(tracer->protocol));
     diag_note(error, from->span, "this slot of '%s' was taken here", from->pipe->name);
     diag_help(error, "hand slots on in the order in which they were taken, each exactly once");
@@ -73,7 +73,7 @@ static void run_fill(Tracer *tracer, const Stmt *stmt) {
     run_list(tracer, stmt->body);
     if (!tracer->written && reports(tracer, stmt)) {
         DiagItem *error = diag_error(tracer->protocol->diag, stmt->span, "empty-fill",
-                                     "nothing is written to '%s' before it is published %s",
+                                     "nothing is written to '%s' before it is published, %s",
                                      stmt->slot->pipe->name, trip_text(tracer->protocol));
         diag_help(error,
                   "put it only when there is something to write, and take it under the same condition");
@@ -87,7 +87,7 @@ static void run_product(Tracer *tracer, const Stmt *stmt) {
     if (!fresh && !tracer->written && reports(tracer, stmt)) {
         const Pipe *pipe = stmt->slot->pipe;
         DiagItem *error = diag_error(tracer->protocol->diag, stmt->span, "adds-to-nothing",
-                                     "this product adds to a slot of '%s' that holds nothing %s", pipe->name,
+                                     "this product adds to a slot of '%s' that holds nothing, %s", pipe->name,
                                      trip_text(tracer->protocol));
         if (pipe->in_place)
             diag_help(error, "start anew with 'fresh if' at the first product of each tile");

@@ -46,7 +46,7 @@ static void add_long_trips(Protocol *protocol, const Kind *kinds) {
             deepest = protocol->plan->buffers[i]->depth;
     Kind many = {{0}};
     for (int walk = 0; walk < protocol->plan->walk_count; walk++)
-        many.blocks[walk] = deepest + 2;
+        many.blocks[walk] = deepest + DEEPER_TRIED + 2;
     add_trip(protocol, 1, &many, NULL, NULL);
     add_trip(protocol, 2, &many, &kinds[1], NULL);
 }
