@@ -371,8 +371,10 @@ static bool decode_cluster_barrier(Decoder *d, Op *op) {
 static void run_fence(Warp *warp, const Op *op, uint32_t mask) {
     (void)mask;
     warp_tick(warp);
-    if (op->mode) // fence.proxy.async: what happened before is visible to later asynchronous accesses
-        clock_join(&warp->clocks.async, &warp->clocks.seen);
+    // fence.proxy.async: this warp's own writes become visible to asynchronous accesses. Other warps' writes do not, even if
+    // they happened before: each writer fences on its side of the barrier.
+    if (op->mode)
+        warp->clocks.async.at[warp->number] = warp_tick(warp);
 }
 
 static bool decode_fence(Decoder *d, Op *op) {
