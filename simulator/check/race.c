@@ -45,22 +45,43 @@ typedef struct {
     const Async *async;
     const Clocks *clocks;
     const Clock *tensor; // what fence::after_thread_sync made usable
-    const char *what;    // "shared address 0x440"
+    int quarter, column; // of tensor memory; quarter -1: shared memory
+    uint32_t offset;     // of shared memory
     int agent;
     uint32_t time;
     bool write;
 } Access;
 
-static bool report(const Access *access, SimFaultKind kind, int other, uint32_t line, bool other_wrote, const char *missing) {
-    char name[32];
-    agent_name(other, name, sizeof name);
-    const char *verb = access->write ? "written" : "read";
-    const char *other_verb = other_wrote ? "written" : "read";
-    if (access->async)
-        fault_async(access->cta, access->async, kind, "%s is %s by this asynchronous operation, but was %s by %s at PTX line %u: %s", access->what,
-                    verb, other_verb, name, line, missing);
+static const char *place_name(const Access *access, char *buffer, size_t size) {
+    if (access->quarter < 0)
+        snprintf(buffer, size, "shared offset %u", access->offset);
     else
-        fault(access->warp, access->op, kind, "%s is %s here, but was %s by %s at PTX line %u: %s", access->what, verb, other_verb, name, line, missing);
+        snprintf(buffer, size, "tensor memory column %d, lanes %d..%d,", access->column, 32 * access->quarter, 32 * access->quarter + 31);
+    return buffer;
+}
+
+static void raise_fault(const Access *access, SimFaultKind kind, const char *text) {
+    if (access->async)
+        fault_async(access->cta, access->async, kind, "%s", text);
+    else
+        fault(access->warp, access->op, kind, "%s", text);
+}
+
+// A mistake of this access alone.
+static bool refuse(const Access *access, SimFaultKind kind, const char *what) {
+    char place[64], text[200];
+    snprintf(text, sizeof text, "%s %s", place_name(access, place, sizeof place), what);
+    raise_fault(access, kind, text);
+    return false;
+}
+
+static bool report(const Access *access, SimFaultKind kind, int other, uint32_t line, bool other_wrote, const char *missing) {
+    char name[32], place[64], text[400];
+    agent_name(other, name, sizeof name);
+    place_name(access, place, sizeof place);
+    snprintf(text, sizeof text, "%s is %s %s, but was %s by %s at PTX line %u: %s", place, access->write ? "written" : "read",
+             access->async ? "by this asynchronous operation" : "here", other_wrote ? "written" : "read", name, line, missing);
+    raise_fault(access, kind, text);
     return false;
 }
 
@@ -109,7 +130,7 @@ static void note_read(Cell *cell, const Access *access, int line) {
 }
 
 static Access access_of(Cta *cta, Warp *warp, const Op *op, const Async *async, bool write) {
-    Access access = {.cta = cta, .warp = warp, .op = op, .async = async, .write = write};
+    Access access = {.cta = cta, .warp = warp, .op = op, .async = async, .write = write, .quarter = -1};
     if (async) {
         access.agent = async->channel;
         access.time = async->time;
@@ -128,29 +149,15 @@ static bool shared_access(Cta *cta, Warp *warp, const Op *op, const Async *async
     Access access = access_of(cta, warp, op, async, write);
     int line = async ? async->line : op->line;
     bool check = checks(cta, warp);
-    char what[64];
     for (uint32_t word = offset / 4; word <= (offset + bytes - 1) / 4; word++) {
         Cell *cell = &cta->cells[word];
-        if (cell->barrier && write) {
-            if (async)
-                fault_async(cta, async, SIM_FAULT_BARRIER, "shared offset %u holds an mbarrier and is overwritten", word * 4);
-            else
-                fault(warp, op, SIM_FAULT_BARRIER, "shared offset %u holds an mbarrier and is overwritten", word * 4);
+        access.offset = word * 4;
+        if (cell->barrier && write)
+            return refuse(&access, SIM_FAULT_BARRIER, "holds an mbarrier and is overwritten");
+        if (!write && !cell->writer)
+            return refuse(&access, SIM_FAULT_UNWRITTEN, "is read, but was never written");
+        if (check && !check_shared(&access, cell))
             return false;
-        }
-        if (!write && !cell->writer) {
-            if (async)
-                fault_async(cta, async, SIM_FAULT_UNWRITTEN, "shared offset %u is read, but was never written", word * 4);
-            else
-                fault(warp, op, SIM_FAULT_UNWRITTEN, "shared offset %u is read, but was never written", word * 4);
-            return false;
-        }
-        if (check) {
-            snprintf(what, sizeof what, "shared offset %u", word * 4);
-            access.what = what;
-            if (!check_shared(&access, cell))
-                return false;
-        }
         if (write)
             note_write(cell, &access, line);
         else
@@ -183,16 +190,10 @@ static bool tensor_access(Cta *cta, Warp *warp, const Op *op, const Async *async
     Cell *cell = &cta->tensor_cells[quarter * TMEM_COLUMNS + column];
     Access access = access_of(cta, warp, op, async, write);
     int line = async ? async->line : op->line;
-    char what[64];
-    snprintf(what, sizeof what, "tensor memory column %d, lanes %d..%d,", column, 32 * quarter, 32 * quarter + 31);
-    access.what = what;
-    if (!write && !cell->writer) {
-        if (async)
-            fault_async(cta, async, SIM_FAULT_UNWRITTEN, "%s is read, but was never written", what);
-        else
-            fault(warp, op, SIM_FAULT_UNWRITTEN, "%s is read, but was never written", what);
-        return false;
-    }
+    access.quarter = quarter;
+    access.column = column;
+    if (!write && !cell->writer)
+        return refuse(&access, SIM_FAULT_UNWRITTEN, "is read, but was never written");
     if (checks(cta, warp)) {
         if (!check_tensor(&access, cell->writer - 1, cell->time, cell->line, true))
             return false;
