@@ -25,7 +25,7 @@
 //   heaviest_first                 records in descending order of work
 //   persistent                     at most one CTA an SM; otherwise one an item
 //   field seq | start AXIS | len AXIS | base TENSOR INDEX       int32 fields of a record, in order
-//   map TENSOR SWIZZLE ENTRY...    tensor maps, numbered from 0; entries innermost first, see below
+//   map TENSOR SWIZZLE COLS ENTRY...    tensor maps, numbered from 0; entries innermost first, see below
 //   arg OFFSET BYTES map NUMBER | ptr TENSOR | stride TENSOR INDEX | dim DIM | records | record_count | items
 //   | param NAME end
 //
@@ -96,6 +96,7 @@ typedef struct {
 typedef struct {
     int tensor;
     int swizzle_bytes; // 0, 32, 64, 128
+    int64_t cols;      // columns of the tiles that it moves, in one instruction or several
     int rank;
     jfa_map_entry entries[5]; // innermost first
 } jfa_map;

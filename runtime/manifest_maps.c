@@ -13,6 +13,9 @@ static bool check_col(const jfa_map *map, const jfa_tensor_info *tensor, int num
     if (bytes % BOX_BYTES_UNIT)
         return FAIL(err, "map %d: %lld bytes of a row are no multiple of %d", number, (long long)bytes,
                     BOX_BYTES_UNIT);
+    if (map->cols < 1 || map->cols % map->entries[0].box)
+        return FAIL(err, "map %d: tiles of %lld columns are not made of boxes of %lld", number,
+                    (long long)map->cols, (long long)map->entries[0].box);
     return !map->swizzle_bytes || bytes <= map->swizzle_bytes ||
            FAIL(err, "map %d: %lld bytes of a row pass the swizzle's %d", number, (long long)bytes,
                 map->swizzle_bytes);

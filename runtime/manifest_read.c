@@ -294,9 +294,11 @@ static bool read_map(Reader *r) {
     if (!next_place(r, "map", &r->m->map_count, JFA_MAX_MAPS, &place))
         return false;
     jfa_map *map = &r->m->maps[place];
-    if (!read_ref(r, REF_TENSOR, r->words[1], &map->tensor) || !read_int(r, r->words[2], &map->swizzle_bytes))
+    if (!read_ref(r, REF_TENSOR, r->words[1], &map->tensor) ||
+        !read_int(r, r->words[2], &map->swizzle_bytes) ||
+        !read_integer(r, r->words[3], 1, INT32_MAX, &map->cols))
         return false;
-    for (int i = 3; i < r->count; i++)
+    for (int i = 4; i < r->count; i++)
         if (!read_map_entry(r, r->words[i], &map->entries[map->rank++]))
             return false;
     return true;
@@ -332,7 +334,7 @@ static const struct {
     {"heaviest_first", 1, 1, true, false, read_heaviest},
     {"persistent", 1, 1, true, false, read_persistent},
     {"field", 2, 4, false, true, read_field},
-    {"map", 4, 3 + JFA_MAX_RANK, false, false, read_map},
+    {"map", 5, 4 + JFA_MAX_RANK, false, false, read_map},
     {"arg", 4, 6, false, false, read_arg},
     {"end", 1, 1, true, true, read_end},
 };

@@ -82,7 +82,7 @@ static void put_operand(Writer *w, const jfa_manifest *m, const jfa_operand_word
 }
 
 static void put_map(Writer *w, const jfa_manifest *m, const jfa_map *map) {
-    put(w, "map %s %d", m->info.tensors[map->tensor].name, map->swizzle_bytes);
+    put(w, "map %s %d %lld", m->info.tensors[map->tensor].name, map->swizzle_bytes, (long long)map->cols);
     for (int i = 0; i < map->rank; i++) {
         const jfa_map_entry *entry = &map->entries[i];
         const jfa_entry_word *word = &JFA_ENTRY_WORDS[entry->kind];

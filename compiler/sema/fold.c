@@ -179,6 +179,23 @@ static Expr *simplify_identity(int op, Expr *a, Expr *b) {
     return NULL;
 }
 
+// (x * u) * v with x varying and u, v uniform: x * (u * v), so that the uniform part is computed once. Products of floats
+// may be regrouped so; sums are not.
+static Expr *regroup(Sema *sema, int op, Expr *a, Expr *b, Span span) {
+    if (op != '*' || a->type.elem != ELEM_F32)
+        return NULL;
+    if (type_is_uniform(a->type) && !type_is_uniform(b->type)) {
+        Expr *swap = a;
+        a = b;
+        b = swap;
+    }
+    bool fits = !type_is_uniform(a->type) && type_is_uniform(b->type) && a->kind == X_BINARY && a->op == '*';
+    if (!fits || type_is_uniform(a->a->type) == type_is_uniform(a->b->type))
+        return NULL;
+    Expr *varying = type_is_uniform(a->a->type) ? a->b : a->a, *uniform = varying == a->a ? a->b : a->a;
+    return expr_binary(sema, '*', varying, expr_binary(sema, '*', uniform, b, span), span);
+}
+
 Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span) {
     if (!a || !b)
         return NULL;
@@ -215,6 +232,8 @@ Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span) {
         if (op == '*' && (simple = simplify_identity(op, b, a)))
             return simple;
         if (op == '+' && (simple = simplify_identity(op, b, a)))
+            return simple;
+        if ((simple = regroup(sema, op, a, b, span)))
             return simple;
     }
     if (is_comparison(op))

@@ -60,6 +60,20 @@ void fault_async(Cta *cta, const Async *async, SimFaultKind kind, const char *fo
     va_end(args);
 }
 
+static size_t describe_waiter(Warp *warp, const Group *group, SimFault *report, char *text, size_t size) {
+    const Launch *launch = warp->cta->cluster->launch;
+    const PtxModule *module = launch->module->ptx;
+    const Op *op = &launch->program->ops[group->pc > 0 ? group->pc - 1 : 0];
+    char what[160], source[160] = "";
+    if (op->loc_line > 0 && op->loc_file >= 0 && op->loc_file < module->file_count && module->files[op->loc_file])
+        snprintf(source, sizeof source, " (%s:%d)", module->files[op->loc_file], op->loc_line);
+    if (!report->line)
+        set_place(report, module, op->line, op->loc_file, op->loc_line);
+    int length = snprintf(text, size, "\n  CTA %d warp %d, PTX line %d%s: %s", (int)warp->cta->id[0], warp->number, op->line, source,
+                          wait_text(warp, group, what, sizeof what));
+    return length < 0 ? 0 : (size_t)length;
+}
+
 void fault_deadlock(Cluster *cluster) {
     SimFault *report = &cluster->fault;
     if (report->kind != SIM_FAULT_NONE)
@@ -68,21 +82,13 @@ void fault_deadlock(Cluster *cluster) {
     report->kind = SIM_FAULT_DEADLOCK;
     report->cta = (int)cluster->ctas[0].id[0];
     size_t used = (size_t)snprintf(report->text, sizeof report->text, "deadlock: no warp can go on and nothing asynchronous is under way");
-    const PtxModule *module = cluster->launch->module->ptx;
-    const Program *program = cluster->launch->program;
-    for (int c = 0; c < cluster->cta_count; c++)
-        for (int w = 0; w < cluster->ctas[c].warp_count; w++) {
-            Warp *warp = &cluster->ctas[c].warps[w];
-            for (int g = 0; g < warp->group_count && used < sizeof report->text; g++) {
-                const Group *group = &warp->groups[g];
-                const Op *op = &program->ops[group->pc > 0 ? group->pc - 1 : 0];
-                char what[160], source[160] = "";
-                if (op->loc_line > 0 && op->loc_file >= 0 && op->loc_file < module->file_count && module->files[op->loc_file])
-                    snprintf(source, sizeof source, " (%s:%d)", module->files[op->loc_file], op->loc_line);
-                if (!report->line)
-                    set_place(report, module, op->line, op->loc_file, op->loc_line);
-                used += (size_t)snprintf(report->text + used, sizeof report->text - used, "\n  CTA %d warp %d, PTX line %d%s: %s", (int)cluster->ctas[c].id[0], w,
-                                         op->line, source, wait_text(warp, group, what, sizeof what));
+    // Those that wait for data first: the others wait for them.
+    for (int pass = 0; pass < 2; pass++)
+        for (int c = 0; c < cluster->cta_count; c++)
+            for (int w = 0; w < cluster->ctas[c].warp_count; w++) {
+                Warp *warp = &cluster->ctas[c].warps[w];
+                for (int g = 0; g < warp->group_count && used < sizeof report->text; g++)
+                    if ((warp->groups[g].wait == WAIT_BARRIER || warp->groups[g].wait == WAIT_WARP) == (pass == 1))
+                        used += describe_waiter(warp, &warp->groups[g], report, report->text + used, sizeof report->text - used);
             }
-        }
 }

@@ -185,7 +185,8 @@ static void run_mbarrier_arrive(Warp *warp, const Op *op, uint32_t mask) {
     }
 }
 
-// try_wait suspends until the phase is over (a legal, unbounded suspension); test_wait answers at once.
+// try_wait suspends until the phase is over, or gives up at times as the chip may: a caller has to loop. test_wait
+// answers at once.
 static void run_mbarrier_wait(Warp *warp, const Op *op, uint32_t mask) {
     uint32_t passed = 0;
     const Operand *at = &op->operands[1];
@@ -216,7 +217,7 @@ static void run_mbarrier_wait(Warp *warp, const Op *op, uint32_t mask) {
         }
     }
     uint32_t *result = reg32(warp, &op->operands[0]);
-    bool suspends = op->mode2 && uniform && !(passed & mask);
+    bool suspends = op->mode2 && uniform && !(passed & mask) && sim_random(warp->cta->cluster) % 4 != 0;
     *result = (*result & ~mask) | (suspends ? mask : passed & mask);
     if (suspends)
         warp_block(warp, WAIT_MBARRIER, first->address, first_parity);
