@@ -16,6 +16,8 @@ enum {
     STATUS_MEMORY = 71,     // out of memory (EX_OSERR)
 };
 
+#define DEFAULT_TARGET "sm_100a"
+
 typedef struct {
     const char **items;
     int count, capacity;
@@ -31,16 +33,18 @@ typedef struct {
     const char *file;
     bool help;
     // The compilation.
-    const char *target, *kernel;
+    const char *target; // NULL: not given
+    const char *kernel;
     TextList defines, include_dirs;
     // Output.
     const char *output; // NULL: the default
     const char *emit;
     bool json, timings, line_info;
     // `run`.
-    const char *device, *lens_file, *ptx;
-    TextList lens, params, broadcast;
-    int64_t limit, batch, length, seed, seeds;
+    const char *device, *lens_file, *image;
+    TextList lens, params, broadcast, without;
+    int64_t limit, batch, length; // -1: not given
+    int64_t seed, seeds;
     bool no_poison;
     NamedNumber *numbers; // options that no table names: extents of the kernel's dims
     int number_count, number_capacity;
@@ -59,6 +63,7 @@ extern const int COMMAND_COUNT;
 int command_build(CliOptions *options);
 int command_check(CliOptions *options);
 int command_explain(CliOptions *options);
+int command_run(CliOptions *options);
 int command_version(CliOptions *options);
 
 // ---- options.c

@@ -28,6 +28,18 @@ const Command COMMANDS[] = {
      .examples = "  jfac explain examples/dense.jfa --target sm_90a\n",
      .run = command_explain,
      .takes_file = true},
+#ifdef JFAC_HAS_RUN
+    {.name = "run",
+     .summary = "run a kernel on made-up inputs and compare with its reference",
+     .usage = "jfac run FILE [options]",
+     .examples = "  jfac run examples/dense.jfa                        simulated, a few short sequences\n"
+                 "  jfac run examples/dense.jfa --device cuda:0 --batch 4 --len 4096 --heads 16\n"
+                 "  jfac run examples/dense.jfa --lens 'q=1,128;k=300,0' --heads 4 --kv-heads 2 --seeds 5\n"
+                 "  jfac run examples/dense.jfa --lens-file lengths.txt --limit 100\n",
+     .run = command_run,
+     .takes_file = true,
+     .takes_dims = true},
+#endif
     {.name = "version",
      .summary = "show the versions of jfac, LLVM and ptxas, and the targets",
      .usage = "jfac version",

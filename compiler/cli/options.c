@@ -40,6 +40,26 @@ static const Option OPTIONS[] = {
      "print milliseconds of front end, LLVM and ptxas"},
     {"--json", NULL, OPTION_FLAG, FOR_CHECK, FIELD(json),
      "print the diagnostics as a JSON array on standard output"},
+    {"--device", "NAME", OPTION_TEXT, FOR_RUN, FIELD(device),
+     "sim:sm_100a, sim:sm_90a, cuda:0, ... (default: the target, simulated)"},
+    {"--lens", "LIST", OPTION_LIST, FOR_RUN, FIELD(lens),
+     "lengths of the sequences: 0,1,127 for all axes, 'q=0,1;k=5,6' for those named"},
+    {"--lens-file", "FILE", OPTION_TEXT, FOR_RUN, FIELD(lens_file), "lengths for all axes, one a line"},
+    {"--limit", "N", OPTION_NUMBER, FOR_RUN, FIELD(limit), "the first N lengths of the file only"},
+    {"--batch", "N", OPTION_NUMBER, FOR_RUN, FIELD(batch), "N sequences of the length that --len says"},
+    {"--len", "N", OPTION_NUMBER, FOR_RUN, FIELD(length), "see --batch"},
+    {"--broadcast", "TENSOR", OPTION_LIST, FOR_RUN, FIELD(broadcast),
+     "all sequences share the rows of this input; may be repeated"},
+    {"--without", "TENSOR", OPTION_LIST, FOR_RUN, FIELD(without),
+     "leaves out an optional tensor; may be repeated"},
+    {"--param", "NAME=VALUE", OPTION_LIST, FOR_RUN, FIELD(params), "a param of the kernel; may be repeated"},
+    {"--seed", "N", OPTION_NUMBER, FOR_RUN, FIELD(seed),
+     "of inputs, layout and simulated order of events (default 0)"},
+    {"--seeds", "N", OPTION_NUMBER, FOR_RUN, FIELD(seeds), "runs, with seeds from --seed on (default 1)"},
+    {"--no-poison", NULL, OPTION_FLAG, FOR_RUN, FIELD(no_poison),
+     "tensors lie dense, without NaN between and behind their sequences"},
+    {"--image", "FILE", OPTION_TEXT, FOR_RUN, FIELD(image),
+     "runs this PTX file or cubin, not what the compiler makes now"},
     {"--help", NULL, OPTION_FLAG, FOR_ALL, FIELD(help), "this text"},
     {"-h", NULL, OPTION_FLAG, FOR_ALL, FIELD(help), NULL},
 };
@@ -64,6 +84,8 @@ void options_print(const Command *command, FILE *out) {
         int width = fprintf(out, "  %s %s", option->name, option->argument ? option->argument : "");
         fprintf(out, "%*s%s\n", width < 22 ? 22 - width : 1, "", option->help);
     }
+    if (command->takes_dims)
+        fprintf(out, "  --DIM N             extent of a dim of the family, as --heads 8 or --kv-heads 2\n");
 }
 
 // ---------------------------------------------------------------- lists that grow
@@ -161,6 +183,9 @@ static const char *take_value(Reader *reader, const char *name, const char *atta
 static bool read_dim(Reader *reader, const char *name, const char *attached) {
     const char *value = take_value(reader, name, attached, "a number");
     int64_t number;
+    // What isn't followed by a number was hardly meant as a dim.
+    if (value && !(value[0] >= '0' && value[0] <= '9'))
+        return unknown_option(reader, name);
     if (!value || !read_number(name, value, &number))
         return false;
     number_add(reader->options, name + 2, number);
@@ -206,15 +231,19 @@ static bool read_word(Reader *reader, const char *word, bool *only_files) {
 }
 
 bool options_parse(CliOptions *options, const Command *command, int argc, char **argv) {
-    options->target = "sm_100a";
     options->emit = "cubin";
     options->seeds = 1;
+    options->limit = options->batch = options->length = -1;
     Reader reader = {options, command, argc, 0, argv};
     bool only_files = false;
     while (reader.at < argc) {
         const char *word = argv[reader.at++];
         if (!read_word(&reader, word, &only_files))
             return false;
+    }
+    if (options->seeds == 0) {
+        usage_error("--seeds wants at least 1");
+        return false;
     }
     if (command->takes_file && !options->file && !options->help) {
         usage_error("%s wants a .jfa file; see jfac %s --help", command->name, command->name);

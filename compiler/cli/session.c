@@ -55,6 +55,8 @@ int session_open(Session *session, CliOptions *cli) {
     const char **names = arena_array(cli->arena, const char *, count);
     for (int i = 0; i < count; i++)
         names[i] = targets[i]->name;
+    if (!cli->target)
+        cli->target = DEFAULT_TARGET;
     if (!target_find(cli->target))
         return usage_error("there is no target '%s'%s", cli->target,
                            suggestion(cli->arena, cli->target, names, count));

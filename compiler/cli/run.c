@@ -1,0 +1,117 @@
+// run.c: jfac run FILE: compiles, runs on a device with made-up inputs, and compares with the family's
+// reference.
+#include "compiler/cli/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IMAGE_MAX_BYTES = 256 * 1024 * 1024 };
+
+static bool is_simulated(const char *device) {
+    return !strncmp(device, "sim:", 4);
+}
+
+// ---------------------------------------------------------------- the image
+
+static int read_image(const CliOptions *options, const void **image, size_t *bytes) {
+    FILE *file = fopen(options->image, "rb");
+    long size = -1;
+    if (file && !fseek(file, 0, SEEK_END))
+        size = ftell(file);
+    bool good = size > 0 && size <= IMAGE_MAX_BYTES && !fseek(file, 0, SEEK_SET);
+    if (good) {
+        void *room = arena_alloc(options->arena, (size_t)size + 1); // zeroed: PTX ends with a NUL
+        good = fread(room, 1, (size_t)size, file) == (size_t)size;
+        *image = room;
+        *bytes = (size_t)size;
+    }
+    if (file)
+        fclose(file);
+    if (good)
+        return STATUS_GOOD;
+    fprintf(stderr, "jfac: can't read %s\n", options->image);
+    return STATUS_ENVIRONMENT;
+}
+
+// Simulated devices execute PTX; real ones get the cubin that `jfac build` would write.
+static int make_image(Session *session, const CliOptions *options, const void **image, size_t *bytes) {
+    if (options->image)
+        return read_image(options, image, bytes);
+    if (is_simulated(options->device)) {
+        *image = jfac_ptx(session->jfac);
+        *bytes = strlen(jfac_ptx(session->jfac));
+        return STATUS_GOOD;
+    }
+    EmitReport report;
+    void *cubin = NULL;
+    int status = session_assemble(session, options, &cubin, bytes, &report);
+    *image = cubin;
+    return status;
+}
+
+// ---------------------------------------------------------------- the runs
+
+static int run_seed(RunDevice *device, RunProblem *problem, Session *session, const CliOptions *options,
+                    int64_t seed) {
+    // Layouts alternate: sequences close to each other, so that a neighbour's rows lie behind the last one,
+    // and rows of no one in between.
+    bool spread = !options->no_poison && seed % 2 == 0;
+    double milliseconds = 0;
+    int status = STATUS_MEMORY;
+    if (run_make_tensors(problem, (uint64_t)seed, !options->no_poison, spread))
+        status = run_launch(device, problem, seed, &milliseconds);
+    if (!status)
+        status = run_verify(problem, session, options, seed, milliseconds);
+    run_free_tensors(problem);
+    return status;
+}
+
+// A mismatch doesn't end the other seeds; anything else does.
+static int run_seeds(RunDevice *device, RunProblem *problem, Session *session, const CliOptions *options) {
+    int worst = STATUS_GOOD;
+    run_print_header();
+    for (int64_t i = 0; i < options->seeds; i++) {
+        int status = run_seed(device, problem, session, options, options->seed + i);
+        if (status)
+            worst = status;
+        if (status && status != STATUS_MISMATCH)
+            break;
+    }
+    return worst;
+}
+
+static int run(Session *session, RunDevice *device, CliOptions *options) {
+    int status = session_status(session, jfac_lower(session->jfac, &session->options, &session->message));
+    RunProblem problem;
+    const void *image = NULL;
+    size_t bytes = 0;
+    if (!status)
+        status = run_read_problem(&problem, jfac_plan(session->jfac), options);
+    if (!status)
+        status = make_image(session, options, &image, &bytes);
+    if (!status)
+        status = run_load(device, image, bytes);
+    if (!status)
+        status = run_seeds(device, &problem, session, options);
+    return status;
+}
+
+int command_run(CliOptions *options) {
+    if (!options->device)
+        options->device =
+            arena_format(options->arena, "sim:%s", options->target ? options->target : DEFAULT_TARGET);
+    RunDevice device = {0};
+    int status = run_open(&device, options->device);
+    if (status)
+        return status;
+    if (!options->target)
+        options->target = jfa_device_get_props(device.device)->arch;
+    Session session;
+    status = session_open(&session, options);
+    if (!status)
+        status = run(&session, &device, options);
+    run_close(&device);
+    session_close(&session);
+    return status;
+}

@@ -1,0 +1,75 @@
+// run.h: what the files of `jfac run` share: a problem made for a plan's axes, dims, tensors and params,
+// whatever they are.
+#ifndef JFA_COMPILER_CLI_RUN_H
+#define JFA_COMPILER_CLI_RUN_H
+
+#include "compiler/cli/cli.h"
+#include "compiler/reference/reference.h"
+#include "runtime/jfa.h"
+
+enum { RUN_GUARD_BYTES = 256 }; // before and behind every tensor; keeps the alignment of an allocation
+
+// A tensor of the plan as it lies in memory. `before` and `after` hold guard, array, guard.
+typedef struct {
+    const Tensor *declared;
+    bool is_given;                                              // optional tensors may be left out
+    bool is_shared;                                             // all sequences use the same rows
+    int64_t extents[MAX_TENSOR_DIMS], strides[MAX_TENSOR_DIMS]; // elements
+    int32_t *bases[MAX_TENSOR_DIMS];      // first row of each sequence, for dims that are axes, else NULL
+    int64_t *wide_bases[MAX_TENSOR_DIMS]; // the same for the reference
+    jfa_rows_kind rows;
+    size_t bytes;                  // of the array
+    unsigned char *before, *after; // as sent to the device, as it came back (outputs)
+    uint64_t address;              // on the device, of the first guard; 0: none
+} RunTensor;
+
+typedef struct {
+    const Plan *plan;
+    Arena *arena;
+    int64_t sequences;
+    int32_t **lengths;      // [axes][sequences]
+    int64_t **wide_lengths; // the same for the reference
+    int64_t *dims;          // extents of the run-time dims
+    double *params;
+    bool *is_param_given;
+    RunTensor *tensors;
+} RunProblem;
+
+// ---- run_problem.c: lengths, extents and params from the command line. A status; messages are printed.
+int run_read_problem(RunProblem *problem, const Plan *plan, const CliOptions *options);
+int64_t run_total(const RunProblem *problem, int axis); // positions of all sequences
+
+// ---- run_tensors.c
+
+// Lays out and fills all tensors. With poison, elements that belong to no sequence are NaN in inputs (-1 in
+// integers); `spread` puts rows of no one between sequences too. False: out of memory, or too large to
+// address; a message is printed.
+bool run_make_tensors(RunProblem *problem, uint64_t seed, bool poison, bool spread);
+void run_free_tensors(RunProblem *problem);
+// Bytes of guards, padding and foreign rows that changed, by comparing `after` with `before`. `written` is
+// the reference's, NULL for a tensor that the kernel must not write at all.
+int64_t run_count_strays(const RunTensor *tensor, const bool *written);
+
+// ---- run_device.c
+
+typedef struct {
+    jfa_device *device;
+    jfa_module *module;
+    jfa_kernel *kernel;
+} RunDevice;
+
+int run_open(RunDevice *device, const char *name);
+int run_load(RunDevice *device, const void *image, size_t bytes);
+void run_close(RunDevice *device);
+// Copies tensors to the device, plans, launches once, copies outputs and inputs back. *milliseconds: the
+// launch.
+int run_launch(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds);
+
+// ---- run_verify.c
+
+// Evaluates the reference, compares all outputs, looks for stray writes, prints a row for each output.
+int run_verify(const RunProblem *problem, Session *session, const CliOptions *options, int64_t seed,
+               double milliseconds);
+void run_print_header(void);
+
+#endif
