@@ -77,6 +77,7 @@ static void fill_map(const Plan *plan, const TensorMap *from, jfa_map *map) {
     const Tensor *tensor = &plan->tensors[from->tensor];
     map->tensor = from->tensor;
     map->swizzle_bytes = from->swizzle_bytes;
+    map->cols = from->cols;
     add_entry(map, JFA_ENTRY_COL, from->col_dim, from->chunk_cols);
     add_entry(map, JFA_ENTRY_ROWS, from->row_dim, from->rows);
     if (from->chunks)
