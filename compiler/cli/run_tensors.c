@@ -91,7 +91,7 @@ static void fill_box(const RunProblem *problem, RunTensor *tensor, int64_t s, ui
 // ---------------------------------------------------------------- where rows lie
 
 // Sets where each sequence's rows start along dim d, and how many rows there are. False: more than 32 bits.
-static bool lay_rows(RunProblem *problem, RunTensor *tensor, int d, uint64_t seed, bool poison, bool spread) {
+static bool lay_rows(RunProblem *problem, RunTensor *tensor, int d, uint64_t salt, bool poison, bool spread) {
     const int32_t *lengths = problem->lengths[tensor->declared->dims[d].index];
     int64_t end = 0;
     tensor->bases[d] = arena_array(problem->arena, int32_t, problem->sequences + 1);
@@ -99,7 +99,7 @@ static bool lay_rows(RunProblem *problem, RunTensor *tensor, int d, uint64_t see
     for (int64_t s = 0; s < problem->sequences; s++) {
         int64_t base = tensor->is_shared ? 0 : end;
         if (!tensor->is_shared && spread)
-            base += (int64_t)(mix(seed + (uint64_t)s) % (SLACK_ROWS + 1));
+            base += (int64_t)(mix(salt + (uint64_t)s) % (SLACK_ROWS + 1));
         if (base + lengths[s] > INT32_MAX - SLACK_ROWS)
             return false;
         tensor->bases[d][s] = (int32_t)base;
@@ -111,13 +111,13 @@ static bool lay_rows(RunProblem *problem, RunTensor *tensor, int d, uint64_t see
     return true;
 }
 
-static bool lay_out(RunProblem *problem, RunTensor *tensor, uint64_t seed, bool poison, bool spread) {
+static bool lay_out(RunProblem *problem, RunTensor *tensor, uint64_t salt, bool poison, bool spread) {
     const Tensor *declared = tensor->declared;
     tensor->rows = tensor->is_shared ? JFA_ROWS_SHARED : spread ? JFA_ROWS_LISTED : JFA_ROWS_PACKED;
     for (int d = 0; d < declared->rank; d++) {
         const TensorDim *dim = &declared->dims[d];
         tensor->extents[d] = dim->kind == DIM_RUNTIME ? problem->dims[dim->index] : dim->extent;
-        if (dim->kind == DIM_AXIS && !lay_rows(problem, tensor, d, seed, poison, spread))
+        if (dim->kind == DIM_AXIS && !lay_rows(problem, tensor, d, salt, poison, spread))
             return false;
     }
     int64_t align = ALIGN_BYTES / elem_bytes(declared->elem), stride = 1;
@@ -134,7 +134,9 @@ static bool lay_out(RunProblem *problem, RunTensor *tensor, uint64_t seed, bool 
 }
 
 static bool make_tensor(RunProblem *problem, RunTensor *tensor, uint64_t seed, bool poison, bool spread) {
-    if (!lay_out(problem, tensor, seed, poison, spread)) {
+    // Each tensor has values and gaps of its own, so that one's base used for another shows.
+    uint64_t salt = mix(seed) ^ mix((uint64_t)(tensor - problem->tensors) + 1);
+    if (!lay_out(problem, tensor, salt, poison, spread)) {
         fprintf(stderr, "jfac: tensor %s would be too large to address\n", tensor->declared->name);
         return false;
     }
@@ -149,7 +151,7 @@ static bool make_tensor(RunProblem *problem, RunTensor *tensor, uint64_t seed, b
     bool is_output = tensor->declared->direction == TENSOR_OUT;
     memset(tensor->before, is_output ? SENTINEL : poison ? POISON : 0, all);
     for (int64_t s = 0; !is_output && s < problem->sequences; s++)
-        fill_box(problem, tensor, s, mix(seed) ^ mix((uint64_t)(tensor - problem->tensors) + 1));
+        fill_box(problem, tensor, s, salt);
     return true;
 }
 
