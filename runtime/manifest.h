@@ -24,10 +24,12 @@
 //   block AXIS SIZE                blocked axes, outermost first
 //   heaviest_first                 records in descending order of work
 //   persistent                     at most one CTA an SM; otherwise one an item
-//   field seq | start AXIS | len AXIS | base TENSOR INDEX       int32 fields of a record, in order
-//   map TENSOR SWIZZLE COLS ENTRY...    tensor maps, numbered from 0; entries innermost first, see below
-//   arg OFFSET BYTES map NUMBER | ptr TENSOR | stride TENSOR INDEX | dim DIM | records | record_count | items
-//   | param NAME end
+//   field WHAT                     int32 fields of a record, in order. WHAT:
+//                                  seq, start AXIS, len AXIS, base TENSOR INDEX
+//   map TENSOR SWIZZLE COLS ENTRY...   tensor maps, numbered from 0; entries innermost first, see below
+//   arg OFFSET BYTES WHAT          parameters, in order. WHAT: map NUMBER, ptr TENSOR, stride TENSOR INDEX,
+//                                  dim DIM, records, record_count, items, param NAME
+//   end
 //
 // INDEX counts a tensor's dims from 0, the outermost.
 //

@@ -1,0 +1,97 @@
+// internal.h: what the runtime's files share. Pipeline of a plan: bind (names to places, everything checked),
+// work (the records), maps, parameters.
+#ifndef JFA_RUNTIME_INTERNAL_H
+#define JFA_RUNTIME_INTERNAL_H
+
+#include "runtime/backend.h"
+#include "runtime/error.h"
+#include "runtime/manifest.h"
+
+#include <stdatomic.h>
+
+struct jfa_device {
+    const jfa_backend *backend;
+    void *handle;
+    jfa_device_props props;
+    atomic_int module_count;
+};
+
+struct jfa_kernel {
+    jfa_module *module;
+    void *function;
+    jfa_manifest manifest;
+};
+
+struct jfa_module {
+    jfa_device *device;
+    void *handle;
+    atomic_int plan_count;
+    int kernel_count;
+    jfa_kernel *kernels;
+};
+
+// Passes on what a backend's function returned and said; `what` it was to do, for one that said nothing.
+// `err` may be NULL.
+jfa_status jfa_backend_result(jfa_status status, jfa_error *backend, jfa_error *err, const char *what);
+
+// ---------------------------------------------------------------- image.c
+
+// The manifests' text in PTX text or a cubin, without trailing NULs; the caller frees *text. *is_text: the
+// image is PTX.
+jfa_status jfa_image_manifest(const void *image, size_t bytes, char **text, size_t *length, bool *is_text,
+                              jfa_error *err);
+
+// ---------------------------------------------------------------- bind.c, tensors.c
+
+// A problem by the manifest's indices. The arrays of the problem are referred to, not copied.
+typedef struct {
+    const jfa_manifest *manifest;
+    int64_t sequences;
+    int64_t most_positions; // a length or a number of rows may be this at most
+    const jfa_axis *axes[JFA_MAX_AXES];
+    int64_t *starts[JFA_MAX_AXES]; // [sequences], running sums where lengths are listed, else NULL; owned
+    int64_t longest[JFA_MAX_AXES];
+    int64_t dims[JFA_MAX_DIMS];                 // extents
+    const jfa_tensor *tensors[JFA_MAX_TENSORS]; // NULL: optional, left out
+    double params[JFA_MAX_PARAMS];
+} jfa_bound;
+
+// Checks the problem and binds it. The caller releases *bound, also after a failure.
+jfa_status jfa_bind(const jfa_manifest *manifest, const jfa_problem *problem, jfa_bound *bound,
+                    jfa_error *err);
+void jfa_bound_release(jfa_bound *bound);
+
+// Positions of the sequence on the axis.
+int64_t jfa_bound_length(const jfa_bound *bound, int axis, int64_t sequence);
+// First row of the sequence in the tensor along a dim that is an axis; 0 when it has no rows or the tensor is
+// left out.
+int64_t jfa_bound_base(const jfa_bound *bound, int tensor, int dim, int64_t sequence);
+
+// The part of jfa_bind that looks at the tensors' memory: rows, strides, alignment, overlaps. Axes and
+// extents are good.
+jfa_status jfa_bound_check_tensors(const jfa_bound *bound, jfa_error *err);
+// Has the tensor elements?
+bool jfa_tensor_has_elements(const jfa_tensor *tensor);
+
+// ---------------------------------------------------------------- work.c, maps.c
+
+typedef struct {
+    int64_t records, items;
+    size_t bytes;
+    int32_t *words; // [records][fields]; owned; NULL when there are none
+} jfa_work;
+
+// Makes the list of work. The caller frees work->words.
+jfa_status jfa_work_build(const jfa_bound *bound, jfa_work *work, jfa_error *err);
+
+// Fills the description of a tensor map. `placeholder`: an address that stands for that of a tensor without
+// elements.
+jfa_status jfa_map_fill(const jfa_bound *bound, int map, uint64_t placeholder, jfa_tensor_map *out,
+                        jfa_error *err);
+
+// Fills the kernel's block of parameters: `block` has jfa_manifest_parameter_bytes bytes, `maps` 128 for each
+// map.
+void jfa_parameters_fill(const jfa_bound *bound, const jfa_work *work, uint64_t records, const uint8_t *maps,
+                         uint8_t *block);
+
+#endif

@@ -1,0 +1,198 @@
+// plan.c: plans: bind, work, maps and parameters in order; and their launches.
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FAIL(err, status, ...) jfa_error_set(err, status, __VA_ARGS__)
+
+struct jfa_plan {
+    jfa_kernel *kernel;
+    jfa_plan_info info;
+    uint64_t records; // device address; owned
+    uint8_t *block;   // parameters; owned
+    size_t block_bytes;
+};
+
+// ---------------------------------------------------------------- parameters
+
+static void put_param(const jfa_bound *b, int param, uint8_t *to) {
+    if (b->manifest->info.params[param].dtype == JFA_I32) {
+        int32_t value = (int32_t)b->params[param];
+        memcpy(to, &value, sizeof value);
+    } else {
+        float value = (float)b->params[param];
+        memcpy(to, &value, sizeof value);
+    }
+}
+
+// Integers of the sizes in JFA_ARG_WORDS; the machine is little-endian, like the device.
+static int64_t integer_arg(const jfa_bound *b, const jfa_work *work, uint64_t records, const jfa_arg *arg) {
+    const jfa_tensor *tensor =
+        arg->kind == JFA_ARG_PTR || arg->kind == JFA_ARG_STRIDE ? b->tensors[arg->index] : NULL;
+    switch (arg->kind) {
+    case JFA_ARG_PTR:
+        return tensor ? (int64_t)tensor->address : 0;
+    case JFA_ARG_STRIDE:
+        return tensor ? tensor->strides[arg->dim] : 0;
+    case JFA_ARG_DIM:
+        return b->dims[arg->index];
+    case JFA_ARG_RECORDS:
+        return (int64_t)records;
+    case JFA_ARG_RECORD_COUNT:
+        return work->records;
+    default:
+        return work->items;
+    }
+}
+
+void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, uint64_t records, const uint8_t *maps,
+                         uint8_t *block) {
+    for (int i = 0; i < b->manifest->arg_count; i++) {
+        const jfa_arg *arg = &b->manifest->args[i];
+        uint8_t *to = block + arg->offset;
+        if (arg->kind == JFA_ARG_MAP) {
+            memcpy(to, maps + (size_t)arg->index * JFA_MAP_BYTES, JFA_MAP_BYTES);
+        } else if (arg->kind == JFA_ARG_PARAM) {
+            put_param(b, arg->index, to);
+        } else {
+            int64_t value = integer_arg(b, work, records, arg);
+            memcpy(to, &value, (size_t)arg->bytes);
+        }
+    }
+}
+
+// ---------------------------------------------------------------- making a plan
+
+static jfa_status upload(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
+    jfa_device *device = plan->kernel->module->device;
+    jfa_status status = jfa_malloc(device, work->bytes, &plan->records, err);
+    return status ? status : jfa_copy_to_device(device, plan->records, work->words, work->bytes, err);
+}
+
+// The maps of tensors that were left out stay zero: the kernel must not use them.
+static jfa_status encode_maps(const jfa_plan *plan, const jfa_bound *b, uint8_t *maps, jfa_error *err) {
+    const jfa_device *device = plan->kernel->module->device;
+    for (int i = 0; i < b->manifest->map_count; i++) {
+        if (!b->tensors[b->manifest->maps[i].tensor])
+            continue;
+        jfa_tensor_map map;
+        jfa_error mine = {0};
+        jfa_status status = jfa_map_fill(b, i, plan->records, &map, err);
+        if (status)
+            return status;
+        status =
+            device->backend->encode_tensor_map(device->handle, &map, maps + (size_t)i * JFA_MAP_BYTES, &mine);
+        if (status)
+            return jfa_backend_result(status, &mine, err, "encode a tensor map");
+    }
+    return JFA_OK;
+}
+
+static jfa_status fill_parameters(jfa_plan *plan, const jfa_bound *b, const jfa_work *work, jfa_error *err) {
+    plan->block_bytes = (size_t)jfa_manifest_parameter_bytes(b->manifest);
+    plan->block = calloc(1, plan->block_bytes + 1);
+    uint8_t *maps = calloc((size_t)b->manifest->map_count + 1, JFA_MAP_BYTES);
+    jfa_status status = JFA_OK;
+    if (!plan->block || !maps)
+        status = FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for a kernel's parameters");
+    else
+        status = encode_maps(plan, b, maps, err);
+    if (!status)
+        jfa_parameters_fill(b, work, plan->records, maps, plan->block);
+    free(maps);
+    return status;
+}
+
+static jfa_status set_info(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
+    const jfa_manifest *m = &plan->kernel->manifest;
+    const jfa_device_props *props = &plan->kernel->module->device->props;
+    int64_t ctas = work->items, cluster = m->info.cluster;
+    if (m->persistent && ctas > props->sm_count)
+        ctas = props->sm_count;
+    ctas = (ctas + cluster - 1) / cluster * cluster;
+    if (ctas > INT32_MAX)
+        return FAIL(err, JFA_ERROR_LIMIT, "a grid of %lld CTAs is beyond %d", (long long)ctas, INT32_MAX);
+    plan->info = (jfa_plan_info){
+        .records = work->records,
+        .items = work->items,
+        .device_bytes = (int64_t)work->bytes,
+        .grid = (int)ctas,
+        .threads = m->info.threads,
+        .shared_bytes = m->info.shared_bytes,
+    };
+    return JFA_OK;
+}
+
+static jfa_status build(jfa_plan *plan, const jfa_bound *b, jfa_work *work, jfa_error *err) {
+    jfa_status status = jfa_work_build(b, work, err);
+    if (!status)
+        status = set_info(plan, work, err);
+    if (status || !work->items)
+        return status;
+    status = upload(plan, work, err);
+    return status ? status : fill_parameters(plan, b, work, err);
+}
+
+jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_plan **plan, jfa_error *err) {
+    if (!plan)
+        return FAIL(err, JFA_ERROR_ARGUMENT, "the place for the plan is NULL");
+    *plan = NULL;
+    if (!kernel || !problem)
+        return FAIL(err, JFA_ERROR_ARGUMENT, "the kernel or the problem is NULL");
+    jfa_plan *made = calloc(1, sizeof *made);
+    if (!made)
+        return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for a plan");
+    made->kernel = kernel;
+    atomic_fetch_add(&kernel->module->plan_count, 1);
+    jfa_bound bound;
+    jfa_work work = {0};
+    jfa_status status = jfa_bind(&kernel->manifest, problem, &bound, err);
+    if (!status)
+        status = build(made, &bound, &work, err);
+    free(work.words);
+    jfa_bound_release(&bound);
+    if (status)
+        jfa_plan_destroy(made, NULL); // the first failure is the one to report
+    else
+        *plan = made;
+    return status;
+}
+
+jfa_status jfa_plan_destroy(jfa_plan *plan, jfa_error *err) {
+    if (!plan)
+        return JFA_OK;
+    jfa_module *module = plan->kernel->module;
+    jfa_status status = jfa_free(module->device, plan->records, err);
+    atomic_fetch_sub(&module->plan_count, 1);
+    free(plan->block);
+    free(plan);
+    return status;
+}
+
+const jfa_plan_info *jfa_plan_get_info(const jfa_plan *plan) {
+    return plan ? &plan->info : NULL;
+}
+
+// ---------------------------------------------------------------- launching
+
+jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err) {
+    if (!plan)
+        return FAIL(err, JFA_ERROR_ARGUMENT, "the plan is NULL");
+    if (!plan->info.grid)
+        return JFA_OK;
+    const jfa_kernel_info *info = &plan->kernel->manifest.info;
+    const jfa_device *device = plan->kernel->module->device;
+    jfa_launch_desc desc = {
+        .grid = {(uint32_t)plan->info.grid, 1, 1},
+        .block = {(uint32_t)info->threads, 1, 1},
+        .cluster = {(uint32_t)info->cluster, 1, 1},
+        .shared_bytes = (uint32_t)info->shared_bytes,
+        .params = plan->block,
+        .params_bytes = plan->block_bytes,
+        .stream = stream,
+    };
+    jfa_error mine = {0};
+    return jfa_backend_result(device->backend->launch(device->handle, plan->kernel->function, &desc, &mine),
+                              &mine, err, "launch a kernel");
+}

@@ -1,0 +1,148 @@
+// work.c: the list of work: one record for each sequence and block that has positions, heaviest sequences
+// first when the kernel wants that. The order and the fields are the manifest's (manifest.h, "Work"). All
+// counts are 64-bit and checked.
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+
+#define FAIL(err, status, ...) jfa_error_set(err, status, __VA_ARGS__)
+
+typedef struct {
+    int64_t weight;
+    int32_t sequence;
+} Order;
+
+static int64_t block_count(const jfa_bound *b, const jfa_block *block, int64_t sequence) {
+    return (jfa_bound_length(b, block->axis, sequence) + block->size - 1) / block->size;
+}
+
+// Records of a sequence; stays at INT64_MAX when it would pass it.
+static int64_t record_count(const jfa_bound *b, int64_t sequence) {
+    const jfa_manifest *m = b->manifest;
+    int64_t count = 1;
+    for (int i = 0; i < m->block_count; i++) {
+        int64_t blocks = block_count(b, &m->blocks[i], sequence);
+        if (!blocks)
+            return 0;
+        if (__builtin_mul_overflow(count, blocks, &count))
+            count = INT64_MAX;
+    }
+    return count;
+}
+
+static bool is_blocked(const jfa_manifest *m, int axis) {
+    for (int i = 0; i < m->block_count; i++)
+        if (m->blocks[i].axis == axis)
+            return true;
+    return false;
+}
+
+static int64_t weight(const jfa_bound *b, int64_t sequence) {
+    int64_t product = 1;
+    for (int axis = 0; axis < b->manifest->info.axis_count; axis++) {
+        int64_t length = jfa_bound_length(b, axis, sequence);
+        if (!is_blocked(b->manifest, axis) && length > 1 && __builtin_mul_overflow(product, length, &product))
+            product = INT64_MAX;
+    }
+    return product;
+}
+
+static int heavier_first(const void *a, const void *b) {
+    const Order *x = a, *y = b;
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+// Counts records and sequences that have any; refuses what doesn't fit the kernel's 32-bit counters.
+static jfa_status count_work(const jfa_bound *b, jfa_work *work, int64_t *sequences, jfa_error *err) {
+    const jfa_manifest *m = b->manifest;
+    int64_t factor = 1;
+    for (int i = 0; i < m->factor_count; i++)
+        if (__builtin_mul_overflow(factor, b->dims[m->factors[i]], &factor))
+            factor = INT64_MAX;
+    *sequences = 0;
+    for (int64_t s = 0; s < b->sequences; s++) {
+        int64_t count = record_count(b, s);
+        *sequences += count > 0;
+        if (__builtin_add_overflow(work->records, count, &work->records) ||
+            __builtin_mul_overflow(work->records, factor, &work->items) || work->items > INT32_MAX)
+            return FAIL(err, JFA_ERROR_LIMIT,
+                        "there are more than %d work items: sequences 0 to %lld alone have %lld blocks, with "
+                        "%lld items each",
+                        INT32_MAX, (long long)s, (long long)work->records, (long long)factor);
+    }
+    work->bytes = (size_t)work->records * (size_t)m->field_count * sizeof(int32_t);
+    return JFA_OK;
+}
+
+static void write_record(const jfa_bound *b, int64_t sequence, const int64_t *at, int32_t *words) {
+    const jfa_manifest *m = b->manifest;
+    for (int i = 0; i < m->field_count; i++) {
+        const jfa_field *field = &m->fields[i];
+        int64_t value = sequence;
+        if (field->kind == JFA_FIELD_LEN)
+            value = jfa_bound_length(b, field->index, sequence);
+        else if (field->kind == JFA_FIELD_BASE)
+            value = jfa_bound_base(b, field->index, field->dim, sequence);
+        else if (field->kind == JFA_FIELD_START)
+            for (int k = 0; k < m->block_count; k++)
+                if (m->blocks[k].axis == field->index)
+                    value = at[k];
+        words[i] = (int32_t)value; // fits: lengths, rows and sequences are below 2^31 (bind.c, tensors.c)
+    }
+}
+
+static int32_t *write_sequence(const jfa_bound *b, int64_t sequence, int32_t *words) {
+    const jfa_manifest *m = b->manifest;
+    int64_t at[JFA_MAX_BLOCKS] = {0};
+    for (;;) {
+        write_record(b, sequence, at, words);
+        words += m->field_count;
+        int i = m->block_count - 1;
+        for (; i >= 0; i--) {
+            at[i] += m->blocks[i].size;
+            if (at[i] < jfa_bound_length(b, m->blocks[i].axis, sequence))
+                break;
+            at[i] = 0;
+        }
+        if (i < 0)
+            return words;
+    }
+}
+
+// Records of a sequence weigh the same, so that sorting sequences sorts records.
+static jfa_status write_sorted(const jfa_bound *b, int64_t sequences, int32_t *words, jfa_error *err) {
+    Order *order = calloc((size_t)sequences, sizeof *order);
+    if (!order)
+        return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory to sort %lld sequences",
+                    (long long)sequences);
+    int64_t count = 0;
+    for (int64_t s = 0; s < b->sequences; s++)
+        if (record_count(b, s))
+            order[count++] = (Order){weight(b, s), (int32_t)s};
+    qsort(order, (size_t)count, sizeof *order, heavier_first);
+    for (int64_t i = 0; i < count; i++)
+        words = write_sequence(b, order[i].sequence, words);
+    free(order);
+    return JFA_OK;
+}
+
+jfa_status jfa_work_build(const jfa_bound *b, jfa_work *work, jfa_error *err) {
+    *work = (jfa_work){0};
+    int64_t sequences;
+    jfa_status status = count_work(b, work, &sequences, err);
+    if (status || !work->records)
+        return status;
+    work->words = calloc((size_t)work->records, (size_t)b->manifest->field_count * sizeof(int32_t));
+    if (!work->words)
+        return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for %lld records of work",
+                    (long long)work->records);
+    if (b->manifest->heaviest_first)
+        return write_sorted(b, sequences, work->words, err);
+    int32_t *words = work->words;
+    for (int64_t s = 0; s < b->sequences; s++)
+        if (record_count(b, s))
+            words = write_sequence(b, s, words);
+    return JFA_OK;
+}
