@@ -1,6 +1,7 @@
 # Finds LLVM 20 to 22 by its llvm-config: the one named by LLVM_CONFIG (variable or environment), else the newest of
 # llvm-config-22, -21, -20 and llvm-config. Gives JFA_LLVM_INCLUDE, JFA_LLVM_VERSION and the interface library jfa_llvm.
-# JFA_STATIC_LLVM=ON links the NVPTX back end and the passes alone into the executable: it needs no libLLVM at run time.
+# JFA_STATIC_LLVM=ON links the NVPTX back end and the passes alone into the executable: it needs no libLLVM at run time
+# (on Debian it needs libzstd-dev to build).
 option(JFA_STATIC_LLVM "Link the parts of LLVM that are needed statically" OFF)
 
 if(NOT LLVM_CONFIG AND DEFINED ENV{LLVM_CONFIG})
