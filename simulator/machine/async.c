@@ -25,12 +25,13 @@ Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *)) {
     async->line = op->line;
     async->warp = warp->number;
     async->thread = (uint32_t)(warp->number * LANES + first_lane(warp->groups[warp->current].mask));
-    async->group = -1;
+    async->group = async->product_group = -1;
     warp_tick(warp);
     async->issued = warp->clocks;
     async->issued.tensor = warp->tensor_after;
     async->channel = AGENT_COPY + cta->next_channel;
-    cta->next_channel = (cta->next_channel + 1) % LOAD_CHANNELS;
+    // Without tensor memory, the upper half of the channels are the tensor cores of the warps.
+    cta->next_channel = (cta->next_channel + 1) % (cta->cluster->launch->sim->is_sm100 ? LOAD_CHANNELS : LOAD_CHANNELS / 2);
     return async;
 }
 

@@ -104,6 +104,7 @@ struct Async {
     uint32_t bytes;
     int reduction; // 0: none
     int group;     // bulk group of the issuing thread
+    int product_group; // of wgmma; -1: another operation
     uint32_t thread;
     // Products:
     uint32_t d, a_tmem, descriptor, scale_a, scale_b;
@@ -118,7 +119,9 @@ struct Async {
 
 typedef void (*OpRun)(Warp *warp, const Op *op, uint32_t mask);
 
-enum { OP_COLLECTIVE = 1, OP_BRANCH = 2, OP_ALIGNED = 4 };
+enum { OP_COLLECTIVE = 1, OP_BRANCH = 2, OP_ALIGNED = 4, OP_ASYNC_REGISTERS = 8 /* may name busy registers */ };
+
+enum Busy { BUSY_NOT, BUSY_LOAD, BUSY_RESULT, BUSY_OPERAND };
 
 typedef struct { // an operand: the byte offset of a register (constants and special values lie among them) and its width
     int32_t at;  // -1: sink
@@ -177,7 +180,7 @@ void decode_free(Program *program);
 // ---------------------------------------------------------------- warps
 
 typedef enum {
-    WAIT_NONE, WAIT_MBARRIER, WAIT_BARRIER, WAIT_WARP, WAIT_TMEM, WAIT_REGISTERS, WAIT_ASYNC, WAIT_CLUSTER,
+    WAIT_NONE, WAIT_MBARRIER, WAIT_BARRIER, WAIT_WARP, WAIT_TMEM, WAIT_REGISTERS, WAIT_ASYNC, WAIT_CLUSTER, WAIT_PRODUCTS,
 } WaitKind;
 
 typedef struct { // lanes that are at the same place
@@ -200,11 +203,12 @@ struct Warp {
     Clock tensor_after;
     uint32_t time;
     uint64_t executed;
-    // tcgen05.ld results on their way: registers that must not be read before wait::ld.
-    struct {
-        int32_t at;
-    } pending_loads[1024];
-    int pending_load_count;
+    // Registers that an asynchronous operation reads or writes, by place / 8 (enum Busy): not to be touched before the wait.
+    uint8_t *busy;
+    int busy_loads, busy_products; // tcgen05.ld since the last wait::ld; wgmma under way
+    int product_group;             // number of wgmma's open group
+    uint64_t product_due;          // when the youngest wgmma is due
+    bool product_fenced;           // there was a wgmma.fence
     uint32_t unwaited_stores; // tcgen05.st since the last wait::st: time of the first, 0: none
     int regs;
     int bulk_groups[LANES];   // per lane: number of the open group
@@ -314,6 +318,7 @@ void mbarrier_arrive(Cta *cta, Mbarrier *barrier, int64_t count);
 void mbarrier_complete_bytes(Cta *cta, Async *async, uint32_t cluster_address, int64_t bytes);
 void mbarrier_async_arrive(Cta *cta, Async *async, uint32_t cluster_address, uint32_t mask);
 bool mbarrier_passed(const Mbarrier *barrier, uint32_t parity);
+bool products_are_over(const Warp *warp, int newest_allowed); // wgmma.c
 bool wait_is_over(Warp *warp, const Group *group); // may take what it waited for
 const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size);
 

@@ -95,15 +95,17 @@ static void leave(Warp *warp, const Op *op, uint32_t taken) {
     warp->groups[warp->group_count++] = other;
 }
 
-static bool reads_pending_load(Warp *warp, const Op *op) {
-    if (!strncmp(op->source->text, "tcgen05.wait", 12) || !strncmp(op->source->text, "tcgen05.ld", 10))
-        return false;
-    for (int i = 0; i < op->operand_count; i++)
-        for (int k = 0; k < warp->pending_load_count; k++)
-            if (op->operands[i].at == warp->pending_loads[k].at) {
-                fault(warp, op, SIM_FAULT_REGISTERS, "a register that tcgen05.ld is loading is used before tcgen05.wait::ld");
-                return true;
-            }
+static bool touches_busy(Warp *warp, const Op *op) {
+    static const char *const WHAT[] = {
+        [BUSY_LOAD] = "a register that tcgen05.ld is loading is used before tcgen05.wait::ld",
+        [BUSY_RESULT] = "a register of an accumulator is used before the wgmma.wait_group that covers its product",
+        [BUSY_OPERAND] = "a register that holds an operand of wgmma is used before the wgmma.wait_group that covers its product",
+    };
+    for (int i = 0; i < op->operand_count && !(op->flags & OP_ASYNC_REGISTERS); i++)
+        if (op->operands[i].at >= 0 && warp->busy[op->operands[i].at / 8]) {
+            fault(warp, op, SIM_FAULT_REGISTERS, "%s", WHAT[warp->busy[op->operands[i].at / 8]]);
+            return true;
+        }
     return false;
 }
 
@@ -131,7 +133,7 @@ static bool run_warp(Warp *warp, int slice) {
         }
         warp->executed++;
         cluster->now++;
-        if (warp->pending_load_count && reads_pending_load(warp, op))
+        if ((warp->busy_loads || warp->busy_products) && touches_busy(warp, op))
             return true;
         if (op->flags & OP_BRANCH) {
             leave(warp, op, mask);
@@ -173,7 +175,7 @@ static void free_cta(Cta *cta) {
     free(cta->barriers);
     free(cta->local_memory);
     for (int w = 0; cta->warps && w < cta->warp_count; w++)
-        free(cta->warps[w].registers);
+        free(cta->warps[w].registers), free(cta->warps[w].busy);
     free(cta->warps);
     for (Async *async = cta->pending; async;) {
         Async *next = async->next;
@@ -219,7 +221,8 @@ static bool init_cta(Cluster *cluster, Cta *cta, int rank) {
         warp->number = w;
         warp->regs = launch_registers(launch);
         warp->registers = calloc(1, launch->program->register_bytes + 64);
-        if (!warp->registers)
+        warp->busy = calloc(1, launch->program->register_bytes / 8 + 8);
+        if (!warp->registers || !warp->busy)
             return false;
         uint32_t here = threads - (uint32_t)w * LANES;
         uint32_t mask = here >= LANES ? ALL_LANES : (1u << here) - 1;

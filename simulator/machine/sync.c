@@ -410,6 +410,7 @@ bool wait_is_over(Warp *warp, const Group *group) {
         cta->register_pool -= (int)group->barrier;
         return true;
     case WAIT_ASYNC: return async_groups_pending(cta, group->barrier, group->pending_limit) == 0;
+    case WAIT_PRODUCTS: return products_are_over(warp, group->pending_limit);
     default: return false;
     }
 }
@@ -439,6 +440,7 @@ const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size)
     case WAIT_TMEM: snprintf(buffer, size, "waits for %u free columns of tensor memory", group->barrier); break;
     case WAIT_REGISTERS: snprintf(buffer, size, "waits for %u registers; the CTA's pool has %d", group->barrier, warp->cta->register_pool); break;
     case WAIT_ASYNC: snprintf(buffer, size, "waits for its asynchronous copies"); break;
+    case WAIT_PRODUCTS: snprintf(buffer, size, "waits for its wgmma groups"); break;
     case WAIT_CLUSTER: snprintf(buffer, size, "waits at the cluster barrier"); break;
     default: snprintf(buffer, size, "could run"); break;
     }

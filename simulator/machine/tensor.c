@@ -181,8 +181,10 @@ static void run_tmem_load(Warp *warp, const Op *op, uint32_t mask) {
             }
             to[thread] = value;
         }
-        if (warp->pending_load_count < 1024)
-            warp->pending_loads[warp->pending_load_count++].at = op->operands[reg].at;
+        if (op->operands[reg].at >= 0) {
+            warp->busy[op->operands[reg].at / 8] = BUSY_LOAD;
+            warp->busy_loads++;
+        }
     }
 }
 
@@ -206,13 +208,20 @@ static void run_tmem_store(Warp *warp, const Op *op, uint32_t mask) {
     }
 }
 
+static void busy_clear(Warp *warp, uint8_t kind) {
+    size_t places = warp->cta->cluster->launch->program->register_bytes / 8;
+    for (size_t i = 0; warp->busy_loads && i < places; i++)
+        warp->busy[i] = warp->busy[i] == kind ? BUSY_NOT : warp->busy[i];
+    warp->busy_loads = 0;
+}
+
 static void run_wait(Warp *warp, const Op *op, uint32_t mask) {
     if (!whole_warp(warp, op, mask))
         return;
     if (op->mode)
         warp->unwaited_stores = 0;
     else
-        warp->pending_load_count = 0;
+        busy_clear(warp, BUSY_LOAD);
 }
 
 // ---------------------------------------------------------------- fences
@@ -228,7 +237,7 @@ static void run_fence(Warp *warp, const Op *op, uint32_t mask) {
     uint32_t until = warp->time;
     if (warp->unwaited_stores)
         until = warp->unwaited_stores - 1;
-    if (warp->pending_load_count)
+    if (warp->busy_loads)
         return;
     if (warp->clocks.tensor.at[warp->number] < until)
         warp->clocks.tensor.at[warp->number] = until;
@@ -488,7 +497,7 @@ static bool decode_move(Decoder *d, Op *op, bool load) {
     if (op->mode == SIM_16X32BX2)
         op->immediate = d->in->operands[load ? 2 : 1].integer;
     op->run = load ? run_tmem_load : run_tmem_store;
-    op->flags = OP_COLLECTIVE;
+    op->flags = OP_COLLECTIVE | (load ? OP_ASYNC_REGISTERS : 0);
     return take_operands(d, op, PTX_B32);
 }
 

@@ -73,8 +73,12 @@ void bench_param(Bench *bench, const void *bytes, size_t size, size_t align) {
     bench->params_bytes = at + size;
 }
 
-void bench_param_u64(Bench *bench, uint64_t value) { bench_param(bench, &value, 8, 8); }
-void bench_param_u32(Bench *bench, uint32_t value) { bench_param(bench, &value, 4, 4); }
+void bench_param_u64(Bench *bench, uint64_t value) {
+    bench_param(bench, &value, 8, 8);
+}
+void bench_param_u32(Bench *bench, uint32_t value) {
+    bench_param(bench, &value, 4, 4);
+}
 
 void bench_param_map(Bench *bench, const jfa_tensor_map *map) {
     uint8_t bytes[128];
@@ -87,9 +91,14 @@ const SimFault *bench_run(Bench *bench, BenchLaunch launch) {
     static const SimFault NONE;
     void *function = NULL;
     jfa_error err = {0};
-    must(bench->backend->function_get(bench->device, bench->module, launch.kernel, &function, &err), &err, "function");
-    jfa_launch_desc desc = {.grid = {launch.grid, 1, 1}, .block = {launch.block, 1, 1}, .cluster = {launch.cluster ? launch.cluster : 1, 1, 1},
-                            .shared_bytes = launch.shared, .params = bench->params, .params_bytes = bench->params_bytes};
+    must(bench->backend->function_get(bench->device, bench->module, launch.kernel, &function, &err), &err,
+         "function");
+    jfa_launch_desc desc = {.grid = {launch.grid, 1, 1},
+                            .block = {launch.block, 1, 1},
+                            .cluster = {launch.cluster ? launch.cluster : 1, 1, 1},
+                            .shared_bytes = launch.shared,
+                            .params = bench->params,
+                            .params_bytes = bench->params_bytes};
     jfa_status status = bench->backend->launch(bench->device, function, &desc, &err);
     jfa_status finished = status == JFA_OK ? bench->backend->synchronise(bench->device, NULL, &err) : status;
     bench->params_bytes = 0;
@@ -110,7 +119,8 @@ void bench_run_well(Bench *bench, BenchLaunch launch) {
 void bench_run_fault(Bench *bench, BenchLaunch launch, SimFaultKind kind, const char *says) {
     const SimFault *fault = bench_run(bench, launch);
     if (fault->kind != kind || !strstr(fault->text, says))
-        fail_msg("expected '%s' with '%s', got %s", jfa_sim_fault_name(kind), says, fault->kind == SIM_FAULT_NONE ? "no fault" : fault->text);
+        fail_msg("expected '%s' with '%s', got %s", jfa_sim_fault_name(kind), says,
+                 fault->kind == SIM_FAULT_NONE ? "no fault" : fault->text);
 }
 
 float bench_bf16(float value, uint16_t *bits) {
@@ -127,4 +137,6 @@ uint32_t bench_random(uint32_t *state) {
     return *state >> 8;
 }
 
-float bench_uniform(uint32_t *state) { return (float)bench_random(state) / 8388608.0f - 1.0f; }
+float bench_uniform(uint32_t *state) {
+    return (float)bench_random(state) / 8388608.0f - 1.0f;
+}

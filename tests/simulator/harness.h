@@ -21,8 +21,8 @@ typedef struct {
 Bench bench_open(const char *spec);
 void bench_close(Bench *bench);
 void bench_option(Bench *bench, const char *name, int64_t value);
-void bench_load(Bench *bench, const char *text); // replaces the module
-void bench_load_file(Bench *bench, const char *name); // of the folder snippets
+void bench_load(Bench *bench, const char *text);                       // replaces the module
+void bench_load_file(Bench *bench, const char *name);                  // of the folder snippets
 uint64_t bench_alloc(Bench *bench, size_t bytes, const void *initial); // initial: NULL or `bytes` bytes
 void bench_read(Bench *bench, void *to, uint64_t from, size_t bytes);
 // Parameters in order, with natural alignment; NULL bytes: zeros.

@@ -1,4 +1,5 @@
-// Each check of the simulator with a small kernel that it must report, and the kernel's mended twin that must pass.
+// Each check of the simulator with a small kernel that it must report, and the kernel's mended twin that must
+// pass.
 #include "tests/simulator/harness.h"
 
 #include <stdio.h>
@@ -6,43 +7,45 @@
 
 enum { BUFFER = 4096, SEEDS = 3 };
 
-#define PROLOGUE                                                                                                       \
-    ".version 8.6\n.target sm_100a\n.address_size 64\n.file 1 \"check.jfa\"\n"                                         \
-    ".extern .shared .align 1024 .b8 dyn[];\n.shared .align 16 .b32 words[128];\n.shared .align 8 .b64 full;\n"        \
-    ".shared .align 8 .b64 done;\n.shared .align 4 .b32 slot;\n"                                                       \
-    ".visible .entry k(.param .u64 out, .param .u64 in)\n.maxntid 128, 1, 1\n.minnctapersm 1\n{\n"                     \
-    ".reg .pred p, q, acc, lead; .reg .b32 tid, warp, lane, v, w, x, y, sa, mf, md, t, ad, place, r<8>;\n"             \
-    ".reg .b64 o, g, da, db, oo;\nmov.u32 tid, %tid.x; shr.u32 warp, tid, 5; and.b32 lane, tid, 31;\n"                 \
-    "mov.u32 sa, dyn; mov.u32 mf, full; mov.u32 md, done; mov.u32 place, words; shl.b32 x, tid, 2;\n"                  \
-    "add.u32 place, place, x; ld.param.u64 o, [out]; ld.param.u64 g, [in]; setp.eq.u32 lead, tid, 0;\n"                \
+#define PROLOGUE                                                                                             \
+    ".version 8.6\n.target sm_100a\n.address_size 64\n.file 1 \"check.jfa\"\n"                               \
+    ".extern .shared .align 1024 .b8 dyn[];\n.shared .align 16 .b32 words[128];\n.shared .align 8 .b64 "     \
+    "full;\n"                                                                                                \
+    ".shared .align 8 .b64 done;\n.shared .align 4 .b32 slot;\n"                                             \
+    ".visible .entry k(.param .u64 out, .param .u64 in)\n.maxntid 128, 1, 1\n.minnctapersm 1\n{\n"           \
+    ".reg .pred p, q, acc, lead; .reg .b32 tid, warp, lane, v, w, x, y, sa, mf, md, t, ad, place, r<8>;\n"   \
+    ".reg .b64 o, g, da, db, oo;\nmov.u32 tid, %tid.x; shr.u32 warp, tid, 5; and.b32 lane, tid, 31;\n"       \
+    "mov.u32 sa, dyn; mov.u32 mf, full; mov.u32 md, done; mov.u32 place, words; shl.b32 x, tid, 2;\n"        \
+    "add.u32 place, place, x; ld.param.u64 o, [out]; ld.param.u64 g, [in]; setp.eq.u32 lead, tid, 0;\n"      \
     "setp.ne.u32 q, warp, 0; setp.ne.u32 acc, 0, 0; mov.u32 v, 0;\n.loc 1 7 1\n"
 
-#define BARRIERS                                                                                                       \
-    "@lead mbarrier.init.shared::cta.b64 [mf], 1; @lead mbarrier.init.shared::cta.b64 [md], 1;\n"                      \
+#define BARRIERS                                                                                             \
+    "@lead mbarrier.init.shared::cta.b64 [mf], 1; @lead mbarrier.init.shared::cta.b64 [md], 1;\n"            \
     "@lead fence.mbarrier_init.release.cluster; bar.sync 0;\n"
 
-#define TENSOR_BEGIN                                                                                                   \
-    "@q bra A0;\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 256;\n"                               \
-    "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\nA0:\ntcgen05.fence::before_thread_sync;\n"            \
-    "bar.sync 0;\ntcgen05.fence::after_thread_sync; ld.shared.u32 t, [slot]; shl.b32 ad, warp, 21; add.u32 ad, ad, t;\n"
+#define TENSOR_BEGIN                                                                                         \
+    "@q bra A0;\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 256;\n"                     \
+    "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\nA0:\ntcgen05.fence::before_thread_sync;\n"  \
+    "bar.sync 0;\ntcgen05.fence::after_thread_sync; ld.shared.u32 t, [slot]; shl.b32 ad, warp, 21; add.u32 " \
+    "ad, ad, t;\n"
 
-#define TENSOR_END                                                                                                     \
-    "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;\n@q bra Z0;\n"                   \
+#define TENSOR_END                                                                                           \
+    "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;\n@q bra Z0;\n"         \
     "tcgen05.dealloc.cta_group::1.sync.aligned.b32 t, 256;\nZ0:\n"
 
 // 32 KB of shared memory from the same 4 KB of `in`, eight times; thread 0 issues, all wait.
-#define LOAD                                                                                                           \
-    "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [mf], 32768; mov.u32 y, sa; mov.u32 x, 0;\n"                   \
-    "LL: @lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [y], [g], 4096, [mf];\n"                  \
-    "add.u32 y, y, 4096; add.u32 x, x, 1; setp.lt.u32 p, x, 8; @p bra LL;\n"                                           \
+#define LOAD                                                                                                 \
+    "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [mf], 32768; mov.u32 y, sa; mov.u32 x, 0;\n"         \
+    "LL: @lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [y], [g], 4096, [mf];\n"        \
+    "add.u32 y, y, 4096; add.u32 x, x, 1; setp.lt.u32 p, x, 8; @p bra LL;\n"                                 \
     "LW: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra LW;\n"
 
 // One K step of M = N = 128 on the two tiles, thread 0 issues.
-#define DESCRIPTORS                                                                                                    \
-    "shr.u32 x, sa, 4; or.b32 x, x, 0x10000; mov.b64 da, {x, 0x40004040};\n"                                           \
+#define DESCRIPTORS                                                                                          \
+    "shr.u32 x, sa, 4; or.b32 x, x, 0x10000; mov.b64 da, {x, 0x40004040};\n"                                 \
     "add.u32 x, x, 1024; mov.b64 db, {x, 0x40004040};\n"
-#define PRODUCT                                                                                                        \
-    "@lead tcgen05.mma.cta_group::1.kind::f16 [t], da, db, 0x08200490, acc;\n"                                         \
+#define PRODUCT                                                                                              \
+    "@lead tcgen05.mma.cta_group::1.kind::f16 [t], da, db, 0x08200490, acc;\n"                               \
     "@lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [md];\n"
 #define WAIT_PRODUCT "PW: mbarrier.try_wait.parity.shared::cta.b64 p, [md], 0; @!p bra PW;\n"
 #define LOAD_RESULT "tcgen05.ld.sync.aligned.32x32b.x2.b32 {r0, r1}, [ad];\n"
@@ -55,109 +58,169 @@ typedef struct {
 } Case;
 
 static const Case CASES[] = {
-    {"a read that nothing orders after another warp's write", "st.shared.u32 [place], tid; bar.sync 0; @lead st.shared.u32 [words+256], tid;\n",
-     "", "bar.sync 0;\n", "setp.eq.u32 p, tid, 64; @p ld.shared.u32 v, [words+256];\n", SIM_FAULT_RACE, "PTX line"},
-    {"a write that nothing orders after another warp's read", "st.shared.u32 [place], tid; bar.sync 0; setp.eq.u32 p, tid, 64; @p ld.shared.u32 v, [words];\n",
-     "", "bar.sync 0;\n", "@lead st.shared.u32 [words], tid;\n", SIM_FAULT_RACE, "PTX line"},
-    {"a bulk store of generic writes without a proxy fence", "add.u32 y, sa, x; st.shared.u32 [y], tid;\n", "bar.sync 0;\n",
+    {"a read that nothing orders after another warp's write",
+     "st.shared.u32 [place], tid; bar.sync 0; @lead st.shared.u32 [words+256], tid;\n", "", "bar.sync 0;\n",
+     "setp.eq.u32 p, tid, 64; @p ld.shared.u32 v, [words+256];\n", SIM_FAULT_RACE, "PTX line"},
+    {"a write that nothing orders after another warp's read",
+     "st.shared.u32 [place], tid; bar.sync 0; setp.eq.u32 p, tid, 64; @p ld.shared.u32 v, [words];\n", "",
+     "bar.sync 0;\n", "@lead st.shared.u32 [words], tid;\n", SIM_FAULT_RACE, "PTX line"},
+    {"a bulk store of generic writes without a proxy fence", "add.u32 y, sa, x; st.shared.u32 [y], tid;\n",
+     "bar.sync 0;\n", "fence.proxy.async.shared::cta; bar.sync 0;\n",
+     "@lead cp.async.bulk.global.shared::cta.bulk_group [o], [sa], 512; cp.async.bulk.commit_group; "
+     "cp.async.bulk.wait_group 0;\n",
+     SIM_FAULT_PROXY, "fence.proxy.async"},
+    {"a proxy fence after the barrier by the thread that issues",
+     "add.u32 y, sa, x; st.shared.u32 [y], tid;\n", "bar.sync 0; fence.proxy.async.shared::cta;\n",
      "fence.proxy.async.shared::cta; bar.sync 0;\n",
-     "@lead cp.async.bulk.global.shared::cta.bulk_group [o], [sa], 512; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\n", SIM_FAULT_PROXY,
-     "fence.proxy.async"},
-    {"a proxy fence after the barrier by the thread that issues", "add.u32 y, sa, x; st.shared.u32 [y], tid;\n", "bar.sync 0; fence.proxy.async.shared::cta;\n",
-     "fence.proxy.async.shared::cta; bar.sync 0;\n",
-     "@lead cp.async.bulk.global.shared::cta.bulk_group [o], [sa], 512; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\n", SIM_FAULT_PROXY,
-     "fence.proxy.async"},
+     "@lead cp.async.bulk.global.shared::cta.bulk_group [o], [sa], 512; cp.async.bulk.commit_group; "
+     "cp.async.bulk.wait_group 0;\n",
+     SIM_FAULT_PROXY, "fence.proxy.async"},
     {"a source rewritten before its bulk store has read it",
      "add.u32 y, sa, x; st.shared.u32 [y], tid; fence.proxy.async.shared::cta; bar.sync 0;\n"
      "@lead cp.async.bulk.global.shared::cta.bulk_group [o], [sa], 512; cp.async.bulk.commit_group;\n",
-     "", "cp.async.bulk.wait_group.read 0;\n", "bar.sync 0; st.shared.u32 [y], lane; cp.async.bulk.wait_group 0;\n", SIM_FAULT_RACE, ""},
+     "", "cp.async.bulk.wait_group.read 0;\n",
+     "bar.sync 0; st.shared.u32 [y], lane; cp.async.bulk.wait_group 0;\n", SIM_FAULT_RACE, ""},
     {"an exit while a bulk store is under way",
      "add.u32 y, sa, x; st.shared.u32 [y], tid; fence.proxy.async.shared::cta; bar.sync 0;\n"
      "@lead cp.async.bulk.global.shared::cta.bulk_group [o], [sa], 512; cp.async.bulk.commit_group;\n",
      "", "cp.async.bulk.wait_group 0;\n", "", SIM_FAULT_EXIT, "bulk store"},
-    {"loaded bytes that the barrier was not told to expect", BARRIERS "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sa], [g], 1024, [mf];\n",
-     "@lead mbarrier.arrive.shared::cta.b64 _, [mf];\n", "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [mf], 1024;\n",
-     "W: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra W; ld.shared.u32 v, [sa];\n", SIM_FAULT_NONE, ""},
-    {"a wait for a load that is missing", BARRIERS "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [mf], 1024;\n"
-     "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sa], [g], 1024, [mf];\n",
+    {"loaded bytes that the barrier was not told to expect",
+     BARRIERS "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sa], [g], 1024, [mf];\n",
+     "@lead mbarrier.arrive.shared::cta.b64 _, [mf];\n",
+     "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [mf], 1024;\n",
+     "W: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra W; ld.shared.u32 v, [sa];\n",
+     SIM_FAULT_NONE, ""},
+    {"a wait for a load that is missing",
+     BARRIERS "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [mf], 1024;\n"
+              "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sa], [g], 1024, [mf];\n",
      "bar.sync 0;\n", "W: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra W;\n",
-     "ld.shared.u32 v, [sa]; X: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra X;\n", SIM_FAULT_NONE, ""},
-    {"a wait with the wrong parity", BARRIERS "@lead mbarrier.arrive.shared::cta.b64 _, [mf];\nW:\n", "mbarrier.try_wait.parity.shared::cta.b64 p, [mf+8], 0;\n",
-     "mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0;\n", "@!p bra W;\n", SIM_FAULT_DEADLOCK, "parity 0"},
+     "ld.shared.u32 v, [sa]; X: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra X;\n",
+     SIM_FAULT_NONE, ""},
+    {"a wait with the wrong parity", BARRIERS "@lead mbarrier.arrive.shared::cta.b64 _, [mf];\nW:\n",
+     "mbarrier.try_wait.parity.shared::cta.b64 p, [mf+8], 0;\n",
+     "mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0;\n", "@!p bra W;\n", SIM_FAULT_DEADLOCK,
+     "parity 0"},
     {"a second phase that never completes", BARRIERS "@lead mbarrier.arrive.shared::cta.b64 _, [mf];\nW:\n",
-     "mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra W; V: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 1; @!p bra V;\n",
-     "mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra W;\n", "", SIM_FAULT_DEADLOCK, "check.jfa:7"},
-    {"a named barrier that too few threads reach", "@q bra R;\n", "bar.sync 1, 64;\n", "bar.sync 1, 32;\n", "R:\n", SIM_FAULT_DEADLOCK, "barrier"},
-    {"a read of shared memory that nobody wrote", "", "", "st.shared.u32 [place], tid;\n", "ld.shared.u32 v, [place];\n", SIM_FAULT_UNWRITTEN, "never written"},
-    {"a read of global memory that nobody wrote", "", "ld.global.u32 v, [o];\n", "ld.global.u32 v, [g];\n", "", SIM_FAULT_UNWRITTEN, "never written"},
-    {"a read beyond an allocation", "", "ld.global.u32 v, [g+4096];\n", "ld.global.u32 v, [g+4092];\n", "", SIM_FAULT_BOUNDS, "outside"},
-    {"a write before an allocation", "", "st.global.u32 [o+-4], tid;\n", "@lead st.global.u32 [o], tid;\n", "", SIM_FAULT_BOUNDS, "outside"},
-    {"a write beyond the CTA's shared memory", "", "@lead st.shared.u32 [sa+40960], tid;\n", "@lead st.shared.u32 [sa+40956], tid;\n", "", SIM_FAULT_BOUNDS, ""},
-    {"a bulk load that ends beyond an allocation", BARRIERS "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [mf], 1024;\n",
+     "mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra W; V: "
+     "mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 1; @!p bra V;\n",
+     "mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra W;\n", "", SIM_FAULT_DEADLOCK,
+     "check.jfa:7"},
+    {"a named barrier that too few threads reach", "@q bra R;\n", "bar.sync 1, 64;\n", "bar.sync 1, 32;\n",
+     "R:\n", SIM_FAULT_DEADLOCK, "barrier"},
+    {"a read of shared memory that nobody wrote", "", "", "st.shared.u32 [place], tid;\n",
+     "ld.shared.u32 v, [place];\n", SIM_FAULT_UNWRITTEN, "never written"},
+    {"a read of global memory that nobody wrote", "", "ld.global.u32 v, [o];\n", "ld.global.u32 v, [g];\n",
+     "", SIM_FAULT_UNWRITTEN, "never written"},
+    {"a read beyond an allocation", "", "ld.global.u32 v, [g+4096];\n", "ld.global.u32 v, [g+4092];\n", "",
+     SIM_FAULT_BOUNDS, "outside"},
+    {"a write before an allocation", "", "st.global.u32 [o+-4], tid;\n", "@lead st.global.u32 [o], tid;\n",
+     "", SIM_FAULT_BOUNDS, "outside"},
+    {"a write beyond the CTA's shared memory", "", "@lead st.shared.u32 [sa+40960], tid;\n",
+     "@lead st.shared.u32 [sa+40956], tid;\n", "", SIM_FAULT_BOUNDS, ""},
+    {"a bulk load that ends beyond an allocation",
+     BARRIERS "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [mf], 1024;\n",
      "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sa], [g+3584], 1024, [mf];\n",
      "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sa], [g+3072], 1024, [mf];\n",
      "W: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 0; @!p bra W;\n", SIM_FAULT_BOUNDS, "outside"},
-    {"a misaligned access", "", "ld.global.u32 v, [g+2];\n", "ld.global.u32 v, [g+4];\n", "", SIM_FAULT_ALIGNMENT, ""},
-    {"a misaligned vector", "", "ld.global.v4.u32 {r0, r1, r2, r3}, [g+8];\n", "ld.global.v4.u32 {r0, r1, r2, r3}, [g+16];\n", "", SIM_FAULT_ALIGNMENT, ""},
-    {"tensor memory that is not freed", TENSOR_BEGIN, "", TENSOR_END, "", SIM_FAULT_TENSOR_MEMORY, "not freed"},
-    {"an allocation after the permit was given up", "@q bra A1;\n", "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n", "",
+    {"a misaligned access", "", "ld.global.u32 v, [g+2];\n", "ld.global.u32 v, [g+4];\n", "",
+     SIM_FAULT_ALIGNMENT, ""},
+    {"a misaligned vector", "", "ld.global.v4.u32 {r0, r1, r2, r3}, [g+8];\n",
+     "ld.global.v4.u32 {r0, r1, r2, r3}, [g+16];\n", "", SIM_FAULT_ALIGNMENT, ""},
+    {"tensor memory that is not freed", TENSOR_BEGIN, "", TENSOR_END, "", SIM_FAULT_TENSOR_MEMORY,
+     "not freed"},
+    {"an allocation after the permit was given up", "@q bra A1;\n",
+     "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n", "",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\nld.shared.u32 t, [slot];\n"
-     "tcgen05.dealloc.cta_group::1.sync.aligned.b32 t, 32;\nA1:\n", SIM_FAULT_TENSOR_MEMORY, "relinquish"},
-    {"tensor memory used after it was freed", TENSOR_BEGIN "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n", TENSOR_END LOAD_RESULT,
-     LOAD_RESULT "tcgen05.wait::ld.sync.aligned;\n" TENSOR_END, "", SIM_FAULT_TENSOR_MEMORY, "not allocated"},
-    {"a load from the lanes of another warp", TENSOR_BEGIN "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n",
-     "xor.b32 ad, ad, 0x200000;\n", "", LOAD_RESULT "tcgen05.wait::ld.sync.aligned;\n" TENSOR_END, SIM_FAULT_TENSOR_MEMORY, "lane"},
+     "tcgen05.dealloc.cta_group::1.sync.aligned.b32 t, 32;\nA1:\n",
+     SIM_FAULT_TENSOR_MEMORY, "relinquish"},
+    {"tensor memory used after it was freed",
+     TENSOR_BEGIN "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n",
+     TENSOR_END LOAD_RESULT, LOAD_RESULT "tcgen05.wait::ld.sync.aligned;\n" TENSOR_END, "",
+     SIM_FAULT_TENSOR_MEMORY, "not allocated"},
+    {"a load from the lanes of another warp",
+     TENSOR_BEGIN "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n",
+     "xor.b32 ad, ad, 0x200000;\n", "", LOAD_RESULT "tcgen05.wait::ld.sync.aligned;\n" TENSOR_END,
+     SIM_FAULT_TENSOR_MEMORY, "lane"},
     {"columns that were not allocated", TENSOR_BEGIN, "add.u32 ad, ad, 255;\n", "add.u32 ad, ad, 254;\n",
-     "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n" TENSOR_END, SIM_FAULT_TENSOR_MEMORY, "allocated"},
-    {"tensor memory read before anybody wrote it", TENSOR_BEGIN, "", "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n",
+     "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n" TENSOR_END,
+     SIM_FAULT_TENSOR_MEMORY, "allocated"},
+    {"tensor memory read before anybody wrote it", TENSOR_BEGIN, "",
+     "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n",
      LOAD_RESULT "tcgen05.wait::ld.sync.aligned;\n" TENSOR_END, SIM_FAULT_UNWRITTEN, "never written"},
     {"a loaded register used before wait::ld",
-     TENSOR_BEGIN "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n" LOAD_RESULT, "", "tcgen05.wait::ld.sync.aligned;\n",
-     "add.u32 v, r0, r1; tcgen05.wait::ld.sync.aligned;\n" TENSOR_END, SIM_FAULT_REGISTERS, "wait::ld"},
-    {"an own store read back before wait::st", TENSOR_BEGIN "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid};\n", "", "tcgen05.wait::st.sync.aligned;\n",
-     LOAD_RESULT "tcgen05.wait::ld.sync.aligned; tcgen05.wait::st.sync.aligned;\n" TENSOR_END, SIM_FAULT_RACE, "wait::st"},
-    {"an operand stored into tensor memory without wait::st before the product", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS
-     "tcgen05.st.sync.aligned.32x32b.x8.b32 [ad+128], {tid, tid, tid, tid, tid, tid, tid, tid};\n", "", "tcgen05.wait::st.sync.aligned;\n",
+     TENSOR_BEGIN
+     "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n" LOAD_RESULT,
+     "", "tcgen05.wait::ld.sync.aligned;\n", "add.u32 v, r0, r1; tcgen05.wait::ld.sync.aligned;\n" TENSOR_END,
+     SIM_FAULT_REGISTERS, "wait::ld"},
+    {"an own store read back before wait::st",
+     TENSOR_BEGIN "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid};\n", "",
+     "tcgen05.wait::st.sync.aligned;\n",
+     LOAD_RESULT "tcgen05.wait::ld.sync.aligned; tcgen05.wait::st.sync.aligned;\n" TENSOR_END, SIM_FAULT_RACE,
+     "wait::st"},
+    {"an operand stored into tensor memory without wait::st before the product",
+     BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS
+     "tcgen05.st.sync.aligned.32x32b.x8.b32 [ad+128], {tid, tid, tid, tid, tid, tid, tid, tid};\n",
+     "", "tcgen05.wait::st.sync.aligned;\n",
      "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; add.u32 y, t, 128;\n"
      "@lead tcgen05.mma.cta_group::1.kind::f16 [t], [y], db, 0x08200490, acc;\n"
-     "@lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [md];\n" WAIT_PRODUCT "tcgen05.wait::st.sync.aligned;\n" TENSOR_END,
+     "@lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [md];\n" WAIT_PRODUCT
+     "tcgen05.wait::st.sync.aligned;\n" TENSOR_END,
      SIM_FAULT_RACE, "wait"},
-    {"a product's operand without fence::before_thread_sync at its writers", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS
-     "tcgen05.st.sync.aligned.32x32b.x8.b32 [ad+128], {tid, tid, tid, tid, tid, tid, tid, tid}; tcgen05.wait::st.sync.aligned;\n", "",
-     "tcgen05.fence::before_thread_sync;\n", "bar.sync 0; tcgen05.fence::after_thread_sync; add.u32 y, t, 128;\n"
+    {"a product's operand without fence::before_thread_sync at its writers",
+     BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS "tcgen05.st.sync.aligned.32x32b.x8.b32 [ad+128], {tid, tid, tid, "
+                                            "tid, tid, tid, tid, tid}; tcgen05.wait::st.sync.aligned;\n",
+     "", "tcgen05.fence::before_thread_sync;\n",
+     "bar.sync 0; tcgen05.fence::after_thread_sync; add.u32 y, t, 128;\n"
      "@lead tcgen05.mma.cta_group::1.kind::f16 [t], [y], db, 0x08200490, acc;\n"
-     "@lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [md];\n" WAIT_PRODUCT TENSOR_END, SIM_FAULT_RACE, "before_thread_sync"},
-    {"a result read without fence::after_thread_sync", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS PRODUCT WAIT_PRODUCT, "", "tcgen05.fence::after_thread_sync;\n",
+     "@lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [md];\n" WAIT_PRODUCT
+         TENSOR_END,
+     SIM_FAULT_RACE, "before_thread_sync"},
+    {"a result read without fence::after_thread_sync",
+     BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS PRODUCT WAIT_PRODUCT, "", "tcgen05.fence::after_thread_sync;\n",
      LOAD_RESULT "tcgen05.wait::ld.sync.aligned;\n" TENSOR_END, SIM_FAULT_RACE, "after_thread_sync"},
-    {"a result read without a wait for the commit", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS PRODUCT, "bar.sync 0;\n", WAIT_PRODUCT,
-     "tcgen05.fence::after_thread_sync;\n" LOAD_RESULT "tcgen05.wait::ld.sync.aligned;\nPX: mbarrier.try_wait.parity.shared::cta.b64 p, [md], 0; @!p bra PX;\n" TENSOR_END,
+    {"a result read without a wait for the commit", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS PRODUCT,
+     "bar.sync 0;\n", WAIT_PRODUCT,
+     "tcgen05.fence::after_thread_sync;\n" LOAD_RESULT
+     "tcgen05.wait::ld.sync.aligned;\nPX: mbarrier.try_wait.parity.shared::cta.b64 p, [md], 0; @!p bra "
+     "PX;\n" TENSOR_END,
      SIM_FAULT_NONE, ""},
     {"an operand overwritten while the product reads it", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS PRODUCT, "",
      "PV: mbarrier.try_wait.parity.shared::cta.b64 p, [md], 0; @!p bra PV;\n",
      "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [mf], 1024;\n"
-     "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sa], [g], 1024, [mf];\n" WAIT_PRODUCT
-     "M: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 1; @!p bra M;\n" TENSOR_END, SIM_FAULT_RACE, ""},
+     "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [sa], [g], 1024, "
+     "[mf];\n" WAIT_PRODUCT "M: mbarrier.try_wait.parity.shared::cta.b64 p, [mf], 1; @!p bra M;\n" TENSOR_END,
+     SIM_FAULT_RACE, ""},
     {"an operand written by threads without a proxy fence",
-     BARRIERS LOAD "mov.u32 x, tid; FL: shl.b32 y, x, 2; add.u32 y, y, sa; st.shared.u32 [y], 0; add.u32 x, x, 128; setp.lt.u32 p, x, 8192; @p bra FL;\n", "",
-     "fence.proxy.async.shared::cta;\n", TENSOR_BEGIN DESCRIPTORS PRODUCT WAIT_PRODUCT TENSOR_END, SIM_FAULT_PROXY, "fence.proxy.async"},
-    {"a matrix descriptor without its version", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS, "mov.b64 da, {x, 0x40000040};\n", "", PRODUCT WAIT_PRODUCT TENSOR_END,
-     SIM_FAULT_DESCRIPTOR, "version"},
+     BARRIERS LOAD "mov.u32 x, tid; FL: shl.b32 y, x, 2; add.u32 y, y, sa; st.shared.u32 [y], 0; add.u32 x, "
+                   "x, 128; setp.lt.u32 p, x, 8192; @p bra FL;\n",
+     "", "fence.proxy.async.shared::cta;\n", TENSOR_BEGIN DESCRIPTORS PRODUCT WAIT_PRODUCT TENSOR_END,
+     SIM_FAULT_PROXY, "fence.proxy.async"},
+    {"a matrix descriptor without its version", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS,
+     "mov.b64 da, {x, 0x40000040};\n", "", PRODUCT WAIT_PRODUCT TENSOR_END, SIM_FAULT_DESCRIPTOR, "version"},
     {"an instruction descriptor with an impossible shape", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS,
-     "@lead tcgen05.mma.cta_group::1.kind::f16 [t], da, db, 0x09200490, acc;\n", "", PRODUCT WAIT_PRODUCT TENSOR_END, SIM_FAULT_DESCRIPTOR, "M must be"},
-    {"an operand beyond the CTA's shared memory", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS, "add.u32 x, x, 1024; mov.b64 db, {x, 0x40004040};\n", "",
-     PRODUCT WAIT_PRODUCT TENSOR_END, SIM_FAULT_NONE, ""},
-    {"more arrivals than the barrier expects", BARRIERS, "@lead mbarrier.arrive.shared::cta.b64 _, [mf], 2;\n", "@lead mbarrier.arrive.shared::cta.b64 _, [mf];\n", "",
-     SIM_FAULT_BARRIER, "arrivals"},
-    {"a barrier that was not initialised", "", "@lead mbarrier.arrive.shared::cta.b64 _, [mf];\n", BARRIERS, "", SIM_FAULT_BARRIER, "initialised"},
-    {"a barrier initialised twice", BARRIERS, "@lead mbarrier.init.shared::cta.b64 [mf], 1;\n",
-     "@lead mbarrier.inval.shared::cta.b64 [mf]; @lead mbarrier.init.shared::cta.b64 [mf], 1;\n", "", SIM_FAULT_BARRIER, "again"},
-    {"a count of zero", "", "@lead mbarrier.init.shared::cta.b64 [mf], 0;\n", "@lead mbarrier.init.shared::cta.b64 [mf], 1;\n", "", SIM_FAULT_BARRIER, "count"},
-    {"a store over a barrier", BARRIERS, "@lead st.shared.u32 [mf+4], 0;\n", "", "", SIM_FAULT_BARRIER, "overwritten"},
-    {"an aligned instruction in a diverged warp", TENSOR_BEGIN "setp.eq.u32 p, lane, 0;\n", "@p bra J; tcgen05.wait::st.sync.aligned; J:\n",
-     "tcgen05.wait::st.sync.aligned;\n", TENSOR_END, SIM_FAULT_CONVERGENCE, "aligned"},
-    {"a trap", "", "trap;\n", "", "", SIM_FAULT_TRAP, ""},
-    {"more registers than the CTA has", "setp.lt.u32 p, warp, 4;\n", "setmaxnreg.inc.sync.aligned.u32 256;\n", "setmaxnreg.dec.sync.aligned.u32 64;\n", "",
+     "@lead tcgen05.mma.cta_group::1.kind::f16 [t], da, db, 0x09200490, acc;\n", "",
+     PRODUCT WAIT_PRODUCT TENSOR_END, SIM_FAULT_DESCRIPTOR, "M must be"},
+    {"an operand beyond the CTA's shared memory", BARRIERS LOAD TENSOR_BEGIN DESCRIPTORS,
+     "add.u32 x, x, 1024; mov.b64 db, {x, 0x40004040};\n", "", PRODUCT WAIT_PRODUCT TENSOR_END,
      SIM_FAULT_NONE, ""},
+    {"more arrivals than the barrier expects", BARRIERS,
+     "@lead mbarrier.arrive.shared::cta.b64 _, [mf], 2;\n",
+     "@lead mbarrier.arrive.shared::cta.b64 _, [mf];\n", "", SIM_FAULT_BARRIER, "arrivals"},
+    {"a barrier that was not initialised", "", "@lead mbarrier.arrive.shared::cta.b64 _, [mf];\n", BARRIERS,
+     "", SIM_FAULT_BARRIER, "initialised"},
+    {"a barrier initialised twice", BARRIERS, "@lead mbarrier.init.shared::cta.b64 [mf], 1;\n",
+     "@lead mbarrier.inval.shared::cta.b64 [mf]; @lead mbarrier.init.shared::cta.b64 [mf], 1;\n", "",
+     SIM_FAULT_BARRIER, "again"},
+    {"a count of zero", "", "@lead mbarrier.init.shared::cta.b64 [mf], 0;\n",
+     "@lead mbarrier.init.shared::cta.b64 [mf], 1;\n", "", SIM_FAULT_BARRIER, "count"},
+    {"a store over a barrier", BARRIERS, "@lead st.shared.u32 [mf+4], 0;\n", "", "", SIM_FAULT_BARRIER,
+     "overwritten"},
+    {"an aligned instruction in a diverged warp", TENSOR_BEGIN "setp.eq.u32 p, lane, 0;\n",
+     "@p bra J; tcgen05.wait::st.sync.aligned; J:\n", "tcgen05.wait::st.sync.aligned;\n", TENSOR_END,
+     SIM_FAULT_CONVERGENCE, "aligned"},
+    {"a trap", "", "trap;\n", "", "", SIM_FAULT_TRAP, ""},
+    {"more registers than the CTA has", "setp.lt.u32 p, warp, 4;\n", "setmaxnreg.inc.sync.aligned.u32 256;\n",
+     "setmaxnreg.dec.sync.aligned.u32 64;\n", "", SIM_FAULT_NONE, ""},
 };
 
 static void run_case(const Case *one, bool mended, int seed) {
@@ -165,7 +228,8 @@ static void run_case(const Case *one, bool mended, int seed) {
     uint32_t data[BUFFER / 4];
     for (int i = 0; i < BUFFER / 4; i++)
         data[i] = 0x3F803F80u; // bf16 1, 1
-    snprintf(text, sizeof text, "%s%s%s%s\nret;\n}\n", PROLOGUE, one->before, mended ? one->mended : one->broken, one->after);
+    snprintf(text, sizeof text, "%s%s%s%s\nret;\n}\n", PROLOGUE, one->before,
+             mended ? one->mended : one->broken, one->after);
     Bench bench = bench_open("sm_100a");
     bench_option(&bench, "seed", seed);
     bench_load(&bench, text);
@@ -176,9 +240,12 @@ static void run_case(const Case *one, bool mended, int seed) {
         fail_msg("the mended twin of '%s' (seed %d) is reported: %s", one->name, seed, fault->text);
     if (!mended && fault->kind == SIM_FAULT_NONE)
         fail_msg("'%s' (seed %d) is not reported", one->name, seed);
-    if (!mended && one->kind != SIM_FAULT_NONE && (fault->kind != one->kind || !strstr(fault->text, one->says)))
-        fail_msg("'%s' (seed %d) should be '%s' with '%s', but is: %s", one->name, seed, jfa_sim_fault_name(one->kind), one->says, fault->text);
-    if (!mended && fault->kind != SIM_FAULT_DEADLOCK && (fault->file_line != 7 || strcmp(fault->file, "check.jfa")))
+    if (!mended && one->kind != SIM_FAULT_NONE &&
+        (fault->kind != one->kind || !strstr(fault->text, one->says)))
+        fail_msg("'%s' (seed %d) should be '%s' with '%s', but is: %s", one->name, seed,
+                 jfa_sim_fault_name(one->kind), one->says, fault->text);
+    if (!mended && fault->kind != SIM_FAULT_DEADLOCK &&
+        (fault->file_line != 7 || strcmp(fault->file, "check.jfa")))
         fail_msg("'%s': the report has no place in the source: %s", one->name, fault->text);
     bench_close(&bench);
 }
@@ -202,8 +269,10 @@ int main(void) {
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(names[2 * i], sizeof names[0], "%s is reported", CASES[i].name);
         snprintf(names[2 * i + 1], sizeof names[0], "without %s the kernel passes", CASES[i].name);
-        tests[2 * i] = (struct CMUnitTest){names[2 * i], each_check_reports_its_kernel, NULL, NULL, (void *)&CASES[i]};
-        tests[2 * i + 1] = (struct CMUnitTest){names[2 * i + 1], each_mended_twin_passes, NULL, NULL, (void *)&CASES[i]};
+        tests[2 * i] =
+            (struct CMUnitTest){names[2 * i], each_check_reports_its_kernel, NULL, NULL, (void *)&CASES[i]};
+        tests[2 * i + 1] =
+            (struct CMUnitTest){names[2 * i + 1], each_mended_twin_passes, NULL, NULL, (void *)&CASES[i]};
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

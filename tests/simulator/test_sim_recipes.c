@@ -19,8 +19,13 @@ static uint64_t random_matrix(Bench *bench, uint32_t *random, int rows, int colu
 }
 
 static jfa_tensor_map plain_map(uint64_t address, uint64_t columns, uint64_t rows, uint32_t box_rows) {
-    return (jfa_tensor_map){.dtype = JFA_BF16, .rank = 2, .address = address, .dims = {columns, rows}, .strides = {2, columns * 2},
-                            .box = {64, box_rows}, .swizzle_bytes = 128};
+    return (jfa_tensor_map){.dtype = JFA_BF16,
+                            .rank = 2,
+                            .address = address,
+                            .dims = {columns, rows},
+                            .strides = {2, columns * 2},
+                            .box = {64, box_rows},
+                            .swizzle_bytes = 128};
 }
 
 static void expect_product(const float *a, const float *b, const float *d, int m, int n, int k, int d_step) {
@@ -55,9 +60,31 @@ static void a_product_of_two_loaded_tiles_is_right_with_every_seed(void **state)
     }
 }
 
+static void a_warpgroup_product_is_right_with_every_seed(void **state) {
+    (void)state;
+    static float a[64 * 64], b[64 * 64], d[64 * 64];
+    uint32_t random = 2;
+    for (int seed = 0; seed < SEEDS; seed++) {
+        Bench bench = bench_open("sm_90a");
+        bench_option(&bench, "seed", seed);
+        bench_load_file(&bench, "recipe_sm90_wgmma_bf16.ptx");
+        jfa_tensor_map ta = plain_map(random_matrix(&bench, &random, 64, 64, a), 64, 64, 64);
+        jfa_tensor_map tb = plain_map(random_matrix(&bench, &random, 64, 64, b), 64, 64, 64);
+        uint64_t out = bench_alloc(&bench, sizeof d, NULL);
+        bench_param_map(&bench, &ta);
+        bench_param_map(&bench, &tb);
+        bench_param_u64(&bench, out);
+        bench_run_well(&bench, (BenchLaunch){"wgmma_bf16", 1, 128, 1, 16384});
+        bench_read(&bench, d, out, sizeof d);
+        expect_product(a, b, d, 64, 64, 64, 64);
+        bench_close(&bench);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_of_two_loaded_tiles_is_right_with_every_seed),
+        cmocka_unit_test(a_warpgroup_product_is_right_with_every_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
