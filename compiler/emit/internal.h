@@ -4,6 +4,8 @@
 
 #include "grammar/arena.h"
 
+#include <llvm-c/Core.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -23,6 +25,11 @@ void temporary_forget(int number); // -1: does nothing
 int temporary_folder(char path[TEMPORARY_PATH_BYTES]);
 // Removes the file or the empty folder, and forgets it.
 void temporary_remove(int number);
+
+// ---- annotate.c
+
+// Says by metadata, as LLVM 20 wants it, what the functions' attributes say to LLVM 21 and later.
+void emit_annotate(LLVMModuleRef module, Arena *arena);
 
 // ---- process.c
 

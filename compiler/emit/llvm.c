@@ -1,5 +1,6 @@
 // llvm.c: takes a module, gives PTX text. Requires nothing of the module but that it was made for NVPTX.
 #include "compiler/emit/emit.h"
+#include "compiler/emit/internal.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
@@ -140,6 +141,10 @@ bool emit_ptx(LLVMModuleRef module, const Target *target, Arena *arena, EmitTime
 
     double start = now_ms();
     set_layout(module, machine);
+    unsigned major, minor, patch;
+    LLVMGetVersion(&major, &minor, &patch);
+    if (major < 21)
+        emit_annotate(module, arena);
     bool good = verify(module, arena, message) && run_passes(module, machine, arena, message);
     double middle = now_ms();
     good = good && print_ptx(module, machine, arena, ptx, message);
