@@ -67,7 +67,7 @@ char *arena_vformat(Arena *arena, const char *format, va_list args) {
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     char *text = arena_alloc(arena, length < 0 ? 1 : (size_t)length + 1);
-    if (length >= 0)
+    if (text && length >= 0)
         vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     return text;

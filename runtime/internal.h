@@ -84,10 +84,9 @@ typedef struct {
 // Makes the list of work. The caller frees work->words.
 jfa_status jfa_work_build(const jfa_bound *bound, jfa_work *work, jfa_error *err);
 
-// Fills the description of a tensor map. `placeholder`: an address that stands for that of a tensor without
-// elements.
-jfa_status jfa_map_fill(const jfa_bound *bound, int map, uint64_t placeholder, jfa_tensor_map *out,
-                        jfa_error *err);
+// Fills the description of a tensor map; address 0 for a tensor without elements, which every coordinate
+// misses.
+jfa_status jfa_map_fill(const jfa_bound *bound, int map, jfa_tensor_map *out, jfa_error *err);
 
 // Fills the kernel's block of parameters: `block` has jfa_manifest_parameter_bytes bytes, `maps` 128 for each
 // map.

@@ -102,10 +102,8 @@ static jfa_status fill_entry(const jfa_bound *b, const jfa_map *map, int place, 
 
 // A ragged map starts R rows before its tensor. A tensor without elements is never reached: all coordinates
 // lie outside.
-static jfa_status set_address(const jfa_bound *b, const jfa_map *map, uint64_t placeholder,
-                              jfa_tensor_map *out, jfa_error *err) {
+static jfa_status set_address(const jfa_bound *b, const jfa_map *map, jfa_tensor_map *out, jfa_error *err) {
     const jfa_tensor *given = b->tensors[map->tensor];
-    out->address = placeholder;
     if (!jfa_tensor_has_elements(given))
         return JFA_OK;
     out->address = given->address;
@@ -124,8 +122,7 @@ static jfa_status set_address(const jfa_bound *b, const jfa_map *map, uint64_t p
     return JFA_OK;
 }
 
-jfa_status jfa_map_fill(const jfa_bound *b, int number, uint64_t placeholder, jfa_tensor_map *out,
-                        jfa_error *err) {
+jfa_status jfa_map_fill(const jfa_bound *b, int number, jfa_tensor_map *out, jfa_error *err) {
     const jfa_map *map = &b->manifest->maps[number];
     const jfa_tensor *given = b->tensors[map->tensor];
     *out = (jfa_tensor_map){.dtype = given->dtype, .rank = map->rank, .swizzle_bytes = map->swizzle_bytes};
@@ -136,9 +133,9 @@ jfa_status jfa_map_fill(const jfa_bound *b, int number, uint64_t placeholder, jf
         if (!status && extent > MOST_EXTENT)
             status = FAIL(err, JFA_ERROR_LIMIT, "tensor '%s': an extent of %lld is beyond 2^32",
                           b->manifest->info.tensors[map->tensor].name, (long long)extent);
-        out->dims[i] = extent > 0 ? (uint64_t)extent : 1; // an empty tensor: its address is the placeholder
+        out->dims[i] = extent > 0 ? (uint64_t)extent : 1; // an empty tensor: it is never reached
         out->strides[i] = i ? (uint64_t)stride : 0;
         out->box[i] = (uint32_t)map->entries[i].box;
     }
-    return status ? status : set_address(b, map, placeholder, out, err);
+    return status ? status : set_address(b, map, out, err);
 }

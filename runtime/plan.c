@@ -70,37 +70,46 @@ static jfa_status upload(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
     return status ? status : jfa_copy_to_device(device, plan->records, work->words, work->bytes, err);
 }
 
-// The maps of tensors that were left out stay zero: the kernel must not use them.
-static jfa_status encode_maps(const jfa_plan *plan, const jfa_bound *b, uint8_t *maps, jfa_error *err) {
+static jfa_status describe_maps(const jfa_bound *b, jfa_tensor_map *maps, jfa_error *err) {
+    jfa_status status = JFA_OK;
+    for (int i = 0; i < b->manifest->map_count && !status; i++)
+        if (b->tensors[b->manifest->maps[i].tensor])
+            status = jfa_map_fill(b, i, &maps[i], err);
+    return status;
+}
+
+// The maps of tensors that were left out stay zero: the kernel must not use them. A tensor without elements
+// gets an address that exists.
+static jfa_status encode_maps(const jfa_plan *plan, const jfa_bound *b, jfa_tensor_map *maps,
+                              uint8_t *encoded, jfa_error *err) {
     const jfa_device *device = plan->kernel->module->device;
     for (int i = 0; i < b->manifest->map_count; i++) {
+        jfa_error mine = {0};
         if (!b->tensors[b->manifest->maps[i].tensor])
             continue;
-        jfa_tensor_map map;
-        jfa_error mine = {0};
-        jfa_status status = jfa_map_fill(b, i, plan->records, &map, err);
-        if (status)
-            return status;
-        status =
-            device->backend->encode_tensor_map(device->handle, &map, maps + (size_t)i * JFA_MAP_BYTES, &mine);
+        if (!maps[i].address)
+            maps[i].address = plan->records;
+        jfa_status status = device->backend->encode_tensor_map(device->handle, &maps[i],
+                                                               encoded + (size_t)i * JFA_MAP_BYTES, &mine);
         if (status)
             return jfa_backend_result(status, &mine, err, "encode a tensor map");
     }
     return JFA_OK;
 }
 
-static jfa_status fill_parameters(jfa_plan *plan, const jfa_bound *b, const jfa_work *work, jfa_error *err) {
+static jfa_status fill_parameters(jfa_plan *plan, const jfa_bound *b, const jfa_work *work,
+                                  jfa_tensor_map *maps, jfa_error *err) {
     plan->block_bytes = (size_t)jfa_manifest_parameter_bytes(b->manifest);
     plan->block = calloc(1, plan->block_bytes + 1);
-    uint8_t *maps = calloc((size_t)b->manifest->map_count + 1, JFA_MAP_BYTES);
+    uint8_t *encoded = calloc((size_t)b->manifest->map_count + 1, JFA_MAP_BYTES);
     jfa_status status = JFA_OK;
-    if (!plan->block || !maps)
+    if (!plan->block || !encoded)
         status = FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for a kernel's parameters");
     else
-        status = encode_maps(plan, b, maps, err);
+        status = encode_maps(plan, b, maps, encoded, err);
     if (!status)
-        jfa_parameters_fill(b, work, plan->records, maps, plan->block);
-    free(maps);
+        jfa_parameters_fill(b, work, plan->records, encoded, plan->block);
+    free(encoded);
     return status;
 }
 
@@ -124,14 +133,18 @@ static jfa_status set_info(jfa_plan *plan, const jfa_work *work, jfa_error *err)
     return JFA_OK;
 }
 
+// Everything is checked before the device is touched, also for a problem without work.
 static jfa_status build(jfa_plan *plan, const jfa_bound *b, jfa_work *work, jfa_error *err) {
-    jfa_status status = jfa_work_build(b, work, err);
+    jfa_tensor_map maps[JFA_MAX_MAPS];
+    jfa_status status = describe_maps(b, maps, err);
+    if (!status)
+        status = jfa_work_build(b, work, err);
     if (!status)
         status = set_info(plan, work, err);
     if (status || !work->items)
         return status;
     status = upload(plan, work, err);
-    return status ? status : fill_parameters(plan, b, work, err);
+    return status ? status : fill_parameters(plan, b, work, maps, err);
 }
 
 jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_plan **plan, jfa_error *err) {

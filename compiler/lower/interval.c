@@ -13,13 +13,31 @@ typedef struct {
     Value must, may; // i1
 } Truth;
 
+enum { MOST_KNOWN = 1024 }; // a power of two
+
 typedef struct {
     Lower *l;
     const Walk *walk;
     Range rows, cols;
+    // Parts that expressions share are bounded once.
+    struct {
+        const Expr *expr;
+        Range range;
+        Truth truth;
+    } *known;
+    int known_count;
 } Rectangle;
 
-static Range range_of(const Rectangle *r, const Expr *expr);
+static Range range_of(Rectangle *r, Expr *expr);
+static Truth truth_of(Rectangle *r, Expr *expr);
+
+// The expression's place among those known: empty or its own. -1: no more room.
+static int place_of(const Rectangle *r, const Expr *expr) {
+    size_t at = ((size_t)expr >> 4) % MOST_KNOWN;
+    while (r->known[at].expr && r->known[at].expr != expr)
+        at = (at + 1) % MOST_KNOWN;
+    return !r->known[at].expr && r->known_count > MOST_KNOWN / 2 ? -1 : (int)at;
+}
 
 static Value smaller(Lower *l, Value a, Value b) {
     return ir_select(l, LLVMBuildICmp(l->builder, LLVMIntSLT, a, b, ""), a, b);
@@ -57,7 +75,7 @@ static Range remainder_of(Lower *l, Range a, int64_t divisor) {
     return (Range){ir_select(l, same, low, ir_select(l, negative, ir_long(l, 1 - divisor), zero)), ir_select(l, same, high, last)};
 }
 
-static Truth compare(const Rectangle *r, int op, const Expr *a_expr, const Expr *b_expr) {
+static Truth compare(Rectangle *r, int op, Expr *a_expr, Expr *b_expr) {
     Lower *l = r->l;
     if (a_expr->type.elem != ELEM_I32)
         return (Truth){ir_bool(l, false), ir_bool(l, true)};
@@ -75,18 +93,21 @@ static Truth compare(const Rectangle *r, int op, const Expr *a_expr, const Expr 
     }
 }
 
-static bool varies(const Rectangle *r, const Expr *expr) {
+static bool varies(const Rectangle *r, Expr *expr) {
     if (!expr)
         return false;
     if (expr->kind == X_LOCAL)
         return expr->local == r->walk->row_position || expr->local == r->walk->col_position;
+    if (expr->varies_key == r->walk)
+        return expr->varies;
+    bool any = varies(r, expr->a) || varies(r, expr->b) || varies(r, expr->c);
     for (int i = 0; i < expr->arg_count; i++)
-        if (varies(r, expr->args[i]))
-            return true;
-    return varies(r, expr->a) || varies(r, expr->b) || varies(r, expr->c);
+        any |= varies(r, expr->args[i]);
+    expr->varies_key = r->walk;
+    return expr->varies = any;
 }
 
-static Truth truth_of(const Rectangle *r, const Expr *expr) {
+static Truth find_truth(Rectangle *r, Expr *expr) {
     Lower *l = r->l;
     if (!varies(r, expr)) {
         Value value = math_uniform(l, expr);
@@ -113,7 +134,23 @@ static Truth truth_of(const Rectangle *r, const Expr *expr) {
     return (Truth){ir_bool(l, false), ir_bool(l, true)};
 }
 
-static Range range_of(const Rectangle *r, const Expr *expr) {
+static Truth truth_of(Rectangle *r, Expr *expr) {
+    int place = place_of(r, expr);
+    if (place < 0)
+        return (Truth){ir_bool(r->l, false), ir_bool(r->l, true)};
+    if (!r->known[place].expr) {
+        Truth truth = find_truth(r, expr);
+        place = place_of(r, expr);
+        if (place < 0)
+            return truth;
+        r->known[place].expr = expr;
+        r->known[place].truth = truth;
+        r->known_count++;
+    }
+    return r->known[place].truth;
+}
+
+static Range find_range(Rectangle *r, Expr *expr) {
     Lower *l = r->l;
     if (expr->kind == X_LOCAL && expr->local == r->walk->row_position)
         return r->rows;
@@ -166,9 +203,26 @@ static Range range_of(const Rectangle *r, const Expr *expr) {
     }
 }
 
+static Range range_of(Rectangle *r, Expr *expr) {
+    int place = place_of(r, expr);
+    if (place < 0)
+        return unknown(r->l);
+    if (!r->known[place].expr) {
+        Range range = find_range(r, expr);
+        place = place_of(r, expr);
+        if (place < 0)
+            return range;
+        r->known[place].expr = expr;
+        r->known[place].range = range;
+        r->known_count++;
+    }
+    return r->known[place].range;
+}
+
 void interval_class(Lower *l, const Walk *walk, Value block_start, Value *must, Value *may) {
     const Plan *plan = l->plan;
     Rectangle r = {.l = l, .walk = walk};
+    r.known = arena_alloc(l->arena, sizeof *r.known * MOST_KNOWN);
     Value start = LLVMBuildSExt(l->builder, block_start, l->i64, "");
     r.cols = (Range){start, ir_add(l, start, ir_long(l, walk->size - 1))};
     if (plan->tile_axis_count) {

@@ -28,9 +28,10 @@ static void pointer_args(const Plan *plan, KernelArgs *args, int tensor) {
         add_arg(plan, args, ARG_STRIDE, tensor, i, 8, 8);
 }
 
-static void expr_args(const Plan *plan, KernelArgs *args, const Expr *expr) {
-    if (!expr)
+static void expr_args(Plan *plan, KernelArgs *args, Expr *expr) {
+    if (!expr || expr->mark == plan->marks)
         return;
+    expr->mark = plan->marks;
     if (expr->kind == X_GATHER)
         pointer_args(plan, args, expr->index);
     if (expr->kind == X_DIM)
@@ -44,7 +45,7 @@ static void expr_args(const Plan *plan, KernelArgs *args, const Expr *expr) {
         expr_args(plan, args, expr->args[i]);
 }
 
-static void stmt_args(const Plan *plan, KernelArgs *args, const Stmt *stmt) {
+static void stmt_args(Plan *plan, KernelArgs *args, const Stmt *stmt) {
     for (; stmt; stmt = stmt->next) {
         expr_args(plan, args, stmt->value);
         expr_args(plan, args, stmt->fresh);
@@ -57,8 +58,9 @@ static void stmt_args(const Plan *plan, KernelArgs *args, const Stmt *stmt) {
     }
 }
 
-KernelArgs lower_arguments(const Plan *plan) {
+KernelArgs lower_arguments(Plan *plan) {
     KernelArgs args = {0};
+    plan->marks++;
     for (int i = 0; i < plan->map_count; i++)
         add_arg(plan, &args, ARG_MAP, i, 0, 128, 64); // CUtensorMap: 128 bytes, 64-byte aligned
     add_arg(plan, &args, ARG_RECORDS, 0, 0, 8, 8);

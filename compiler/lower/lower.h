@@ -29,7 +29,7 @@ typedef struct {
 } KernelArgs;
 
 // Which tensors are reached by pointers (and which strides), through maps, and which dims and params are read.
-KernelArgs lower_arguments(const Plan *plan);
+KernelArgs lower_arguments(Plan *plan);
 
 // The kernel's symbol in the module.
 const char *lower_entry_name(const Plan *plan);

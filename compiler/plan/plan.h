@@ -94,6 +94,10 @@ struct Expr {
     Block *block;
     Walk *walk;
     struct Slot *slot;
+    // Expressions share their parts. Walks note here that they have been somewhere, so that each part is seen once.
+    unsigned mark;           // of the walk with that number (Plan.marks)
+    const Walk *varies_key;  // interval.c: for this walk ...
+    bool varies;             // ... whether it depends on the element's position
 };
 
 // ---------------------------------------------------------------- statements
@@ -312,6 +316,7 @@ struct Role {
 
 struct Plan {
     Arena *arena;
+    unsigned marks; // number of the latest walk over expressions
     const Target *target;
     const char *kernel_name, *family_name, *schedule_name, *source_path;
     Span kernel_span, schedule_span;

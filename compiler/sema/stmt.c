@@ -436,9 +436,10 @@ static void check_rows(Sema *sema, int rows, Span span) {
     diag_help(item, "each thread of a role that computes on tiles holds one row: %d rows need %d warps", rows, (rows + 31) / 32);
 }
 
-static void collect_uses(Sema *sema, const Expr *expr, Span span) {
-    if (!expr)
+static void collect_uses(Sema *sema, Expr *expr, Span span) {
+    if (!expr || expr->mark == sema->plan->marks)
         return;
+    expr->mark = sema->plan->marks;
     if (expr->kind == X_SLOT) {
         use_slot(sema, expr->slot, ENGINE_THREADS, span);
         check_rows(sema, expr->slot->pipe->buffer->rows, expr->span);
@@ -453,6 +454,7 @@ static void collect_uses(Sema *sema, const Expr *expr, Span span) {
 
 static Expr *read_value(Sema *sema, Scope *scope, const Ast *ast) {
     Expr *value = sema_expr(sema, scope, ast);
+    sema->plan->marks++;
     collect_uses(sema, value, ast->span);
     return value;
 }
