@@ -60,7 +60,7 @@ static int run_seed(RunDevice *device, RunProblem *problem, Session *session, co
     double milliseconds = 0;
     int status = STATUS_MEMORY;
     if (run_make_tensors(problem, (uint64_t)seed, !options->no_poison, spread))
-        status = run_launch(device, problem, seed, &milliseconds);
+        status = run_on_device(device, problem, seed, &milliseconds);
     if (!status)
         status = run_verify(problem, session, options, seed, milliseconds);
     run_free_tensors(problem);
@@ -70,7 +70,6 @@ static int run_seed(RunDevice *device, RunProblem *problem, Session *session, co
 // A mismatch doesn't end the other seeds; anything else does.
 static int run_seeds(RunDevice *device, RunProblem *problem, Session *session, const CliOptions *options) {
     int worst = STATUS_GOOD;
-    run_print_header();
     for (int64_t i = 0; i < options->seeds; i++) {
         int status = run_seed(device, problem, session, options, options->seed + i);
         if (status)

@@ -63,13 +63,12 @@ int run_load(RunDevice *device, const void *image, size_t bytes);
 void run_close(RunDevice *device);
 // Copies tensors to the device, plans, launches once, copies outputs and inputs back. *milliseconds: the
 // launch.
-int run_launch(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds);
+int run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds);
 
 // ---- run_verify.c
 
 // Evaluates the reference, compares all outputs, looks for stray writes, prints a row for each output.
 int run_verify(const RunProblem *problem, Session *session, const CliOptions *options, int64_t seed,
                double milliseconds);
-void run_print_header(void);
 
 #endif

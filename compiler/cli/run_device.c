@@ -201,7 +201,7 @@ static jfa_status launch(RunDevice *device, const RunProblem *problem, double *m
     return status;
 }
 
-int run_launch(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds) {
+int run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds) {
     jfa_error error = {0};
     // Devices other than simulated ones have no order of warps to choose.
     jfa_device_set_option(device->device, "seed", seed, &error);

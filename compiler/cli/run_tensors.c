@@ -93,21 +93,23 @@ static void fill_box(const RunProblem *problem, RunTensor *tensor, int64_t s, ui
 // Sets where each sequence's rows start along dim d, and how many rows there are. False: more than 32 bits.
 static bool lay_rows(RunProblem *problem, RunTensor *tensor, int d, uint64_t salt, bool poison, bool spread) {
     const int32_t *lengths = problem->lengths[tensor->declared->dims[d].index];
-    int64_t end = 0;
+    // Neighbours in memory start on 16 bytes.
+    bool is_innermost = d == tensor->declared->rank - 1;
+    int64_t end = 0, unit = is_innermost ? ALIGN_BYTES / elem_bytes(tensor->declared->elem) : 1;
     tensor->bases[d] = arena_array(problem->arena, int32_t, problem->sequences + 1);
     tensor->wide_bases[d] = arena_array(problem->arena, int64_t, problem->sequences + 1);
     for (int64_t s = 0; s < problem->sequences; s++) {
         int64_t base = tensor->is_shared ? 0 : end;
         if (!tensor->is_shared && spread)
-            base += (int64_t)(mix(salt + (uint64_t)s) % (SLACK_ROWS + 1));
-        if (base + lengths[s] > INT32_MAX - SLACK_ROWS)
+            base += unit * (int64_t)(mix(salt + (uint64_t)s) % (SLACK_ROWS + 1));
+        if (base + lengths[s] > INT32_MAX - SLACK_ROWS * unit)
             return false;
         tensor->bases[d][s] = (int32_t)base;
         tensor->wide_bases[d][s] = base;
         if (base + lengths[s] > end)
             end = base + lengths[s];
     }
-    tensor->extents[d] = end + (poison ? SLACK_ROWS : 0);
+    tensor->extents[d] = end + (poison ? SLACK_ROWS * unit : 0);
     return true;
 }
 

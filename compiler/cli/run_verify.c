@@ -98,7 +98,7 @@ static const char *position_counts(const RunProblem *problem) {
                : text;
 }
 
-void run_print_header(void) {
+static void print_header(void) {
     printf("%-16s %-14s %5s %9s %14s %-8s %10s %10s %10s %10s %10s  %s\n", "kernel", "device", "seed",
            "sequences", "positions", "output", "max error", "bound", "rel error", "bound", "ms", "result");
     fflush(stdout);
@@ -106,6 +106,10 @@ void run_print_header(void) {
 
 static void print_row(const RunProblem *problem, const CliOptions *options, int64_t seed, const char *output,
                       const ReferenceComparison *found, double milliseconds, bool passes) {
+    static bool has_header;
+    if (!has_header)
+        print_header();
+    has_header = true;
     printf("%-16s %-14s %5lld %9lld %14s %-8s %10.3g %10.3g %10.3g %10.3g %10.2f  %s\n",
            problem->plan->kernel_name, options->device, (long long)seed, (long long)problem->sequences,
            position_counts(problem), output, found->kernel_maximum, found->maximum_bound,
