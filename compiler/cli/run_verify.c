@@ -187,6 +187,8 @@ int run_verify(const RunProblem *problem, Session *session, const CliOptions *op
         status = verify_all(problem, options, seed, milliseconds, &exact, &rounded) ? STATUS_GOOD
                                                                                     : STATUS_MISMATCH;
     diag_print_text(&diag, stderr);
+    if (status == STATUS_INPUT && !diag.error_count)
+        status = internal_error("the reference can't be evaluated, for no reason given");
     reference_results_free(&exact);
     reference_results_free(&rounded);
     return status;

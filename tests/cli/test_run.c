@@ -1,0 +1,120 @@
+// jfac run as its user meets it: kernels that are right pass, kernels that are wrong don't.
+#include "compiler/emit/emit.h"
+#include "compiler/emit/internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/jfa-test-XXXXXX";
+static Arena *arena;
+
+static int set_up(void **state) {
+    (void)state;
+    arena = arena_new();
+    return arena && mkdtemp(folder) && !chdir(folder) && !setenv("TMPDIR", folder, 1) ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    arena_free(arena);
+    return rmdir(folder);
+}
+
+typedef struct {
+    const char *line;
+    int status;
+    const char *says;
+} Case;
+
+// "jfac" is the executable under test, "matmul" the example of that name, "$L" lengths that it takes.
+static void check_case(const Case *test) {
+    const char *script =
+        arena_format(arena,
+                     "jfac() { '%s' \"$@\"; }; R='%s'; L='m=0,1,127,200;n=128,128,0,256;k=64,0,64,192'\n"
+                     "matmul() { jfac run $R/examples/matmul.jfa \"$@\"; }\n%s",
+                     JFAC, REPOSITORY, test->line);
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    const char *text = "", *message;
+    int status = -1;
+    if (!process_run(argv, arena, &text, &status, &message))
+        fail_msg("%s", message);
+    if (status != test->status || !strstr(text, test->says))
+        fail_msg("%s: status %d, says: %s", test->line, status, text);
+}
+
+static void check_cases(const Case *cases, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        check_case(&cases[i]);
+}
+#define CHECK_CASES(cases) check_cases(cases, sizeof cases / sizeof cases[0])
+
+static const Case RIGHT[] = {
+    {"matmul --lens $L --seeds 3", 0, "pass"},
+    {"matmul --lens $L --no-poison", 0, "pass"},
+    {"matmul --lens $L --seed 1 --param alpha=0.5", 0, "pass"},
+    {"matmul --lens $L -D STAGES=2 -D dtype=f16", 0, "pass"},
+    {"matmul --batch 2 --len 128 --broadcast B", 0, "pass"},
+    {"printf '# lengths\\n128\\n\\n256\\n64\\n' > lens; matmul --lens-file lens --limit 2 && rm lens", 0,
+     "pass"},
+    {"jfac build $R/examples/matmul.jfa --emit ptx -o k.ptx && matmul --lens $L --image k.ptx && rm k.ptx", 0,
+     "pass"},
+};
+
+static void a_right_kernel_passes_whatever_the_layout(void **state) {
+    (void)state;
+    CHECK_CASES(RIGHT);
+}
+
+// The image is of a kernel whose math differs a little from that of the reference it is compared with.
+static const Case WRONG[] = {
+    {"sed 's/alpha \\* x;/alpha * x * 1.05;/' $R/examples/matmul.jfa > other.jfa\n"
+     "jfac build other.jfa --emit ptx -o k.ptx && matmul --lens $L --image k.ptx\n"
+     "s=$?; rm other.jfa k.ptx; exit $s",
+     4, "the worst element is C["},
+};
+
+static void a_kernel_with_other_math_fails(void **state) {
+    (void)state;
+    CHECK_CASES(WRONG);
+}
+
+static const Case WRONG_USAGE[] = {
+    {"matmul --lens 1,x", 2, "'1,x'"},
+    {"matmul --lens 'z=1'", 2, "no axis 'z'"},
+    {"matmul --lens 'm=1;n=1,2;k=1'", 2, "axis n has 2 lengths"},
+    {"matmul --lens 3000000000", 2, "--lens wants"},
+    {"matmul --batch 3", 2, "go together"},
+    {"matmul --seeds 0", 2, "at least 1"},
+    {"matmul --seed -1", 2, "from 0 on"},
+    {"matmul --param beta=1", 2, "a param of the kernel"},
+    {"matmul --param alpha=one", 2, "not a value of type f32"},
+    {"matmul --broadcast C", 2, "no input of that name"},
+    {"matmul --without A", 2, "no optional tensor"},
+    {"matmul --heads 3", 2, "no dim of that name"},
+    {"matmul --devise sim:sm_100a", 2, "did you mean '--device'?"},
+    {"matmul --device nowhere", 3, "nowhere"},
+    {"matmul --device sim:sm_1", 3, "sm_1"},
+    {"matmul --lens-file absent", 3, "can't read absent"},
+    {"matmul --image absent", 3, "can't read absent"},
+    {"echo 7x > lens; matmul --lens-file lens; s=$?; rm lens; exit $s", 2, "lens:1: not a length"},
+};
+
+static void wrong_usage_is_told_before_anything_runs(void **state) {
+    (void)state;
+    CHECK_CASES(WRONG_USAGE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_right_kernel_passes_whatever_the_layout),
+        cmocka_unit_test(a_kernel_with_other_math_fails),
+        cmocka_unit_test(wrong_usage_is_told_before_anything_runs),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
