@@ -41,11 +41,11 @@ static Ast *parse(Arena *arena, Diag *diag, int file, bool expression) {
     ParserState state = {.arena = arena, .diag = diag, .file = file, .expression = expression, .first_token = true};
     const Source *source = &diag->sources->files[file];
     yyscan_t scanner;
-    if (jfa_lex_init_extra(&state, &scanner))
+    if (jfa_yylex_init_extra(&state, &scanner))
         parser_scanner_failed("out of memory");
-    jfa__scan_bytes(source->text, source->length, scanner);
-    int status = jfa_parse(scanner, &state);
-    jfa_lex_destroy(scanner);
+    jfa_yy_scan_bytes(source->text, source->length, scanner);
+    int status = jfa_yyparse(scanner, &state);
+    jfa_yylex_destroy(scanner);
     if (status && !diag->error_count) {
         Span whole = {file, 0, 0};
         diag_error(diag, whole, "syntax", "this file is nested too deeply to be parsed");

@@ -1,7 +1,7 @@
 /* jfa.y: the grammar. docs/language.md quotes these rules. After an error the parser goes on at the next ';' or '}'
    so that one run reports several errors. */
 %define api.pure full
-%define api.prefix {jfa_}
+%define api.prefix {jfa_yy}
 %define parse.error custom
 %define parse.lac full
 %locations
@@ -58,9 +58,9 @@ static Ast *binary(ParserState *state, Span span, int op, Ast *a, Ast *b) {
     return node;
 }
 
-static int start_or_scan(JFA_STYPE *value, Span *span, void *scanner, ParserState *state);
-#define jfa_lex(value, span, scanner) start_or_scan(value, span, scanner, state)
-static void jfa_error(Span *span, void *scanner, ParserState *state, const char *message);
+static int start_or_scan(JFA_YYSTYPE *value, Span *span, void *scanner, ParserState *state);
+#define jfa_yylex(value, span, scanner) start_or_scan(value, span, scanner, state)
+static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const char *message);
 }
 
 %token START_FILE "start of file" START_EXPRESSION "start of expression"
@@ -299,18 +299,18 @@ expression:
 %%
 
 // Gives the start token first, so that one grammar serves files and single expressions.
-static int start_or_scan(JFA_STYPE *value, Span *span, void *scanner, ParserState *state) {
-#undef jfa_lex
+static int start_or_scan(JFA_YYSTYPE *value, Span *span, void *scanner, ParserState *state) {
+#undef jfa_yylex
     if (state->first_token) {
         state->first_token = false;
         span->file = state->file;
         span->start = span->end = 0;
         return state->expression ? START_EXPRESSION : START_FILE;
     }
-    return jfa_lex(value, span, scanner);
+    return jfa_yylex(value, span, scanner);
 }
 
-static void jfa_error(Span *span, void *scanner, ParserState *state, const char *message) {
+static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const char *message) {
     (void)scanner;
     diag_error(state->diag, *span, "syntax", "%s", message);
 }

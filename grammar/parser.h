@@ -5,9 +5,9 @@
 #include "grammar/ast.h"
 
 // flex knows these types by its own names only.
-#define YYSTYPE JFA_STYPE
-#define YYLTYPE JFA_LTYPE
-#define JFA_LTYPE Span
+#define YYSTYPE JFA_YYSTYPE
+#define YYLTYPE JFA_YYLTYPE
+#define JFA_YYLTYPE Span
 
 typedef struct {
     Arena *arena;

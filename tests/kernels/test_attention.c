@@ -1,0 +1,137 @@
+// Attention kernels over the matrix of types, head_dims, layouts and edge lengths, on the simulator, against
+// float64.
+#include "tests/kernels/bench.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static const int32_t EDGES[] = {0, 1, 127, 128, 129, 300}, OTHERS[] = {70, 0, 128, 257, 1, 129},
+                     EVEN[] = {130, 130}, ALL_EMPTY[] = {0, 0};
+
+typedef struct {
+    Layout layout;
+    const int32_t *lens_q, *lens_k;
+    int sequences, heads, kv_heads;
+} Shape;
+
+static const Shape SHAPES[] = {
+    {LAYOUT_SELF, EDGES, NULL, 6, 2, 2},
+    {LAYOUT_SELF, EDGES, NULL, 6, 4, 2},
+    {LAYOUT_CROSS, EDGES, OTHERS, 6, 2, 1},
+    {LAYOUT_CROSS, OTHERS, EDGES, 6, 2, 1},
+    {LAYOUT_BROADCAST, EVEN, (const int32_t[]){0, 300}, 2, 2, 2},
+    {LAYOUT_DENSE, EVEN, NULL, 2, 2, 2},
+    {LAYOUT_PADDED, EDGES, OTHERS, 6, 2, 2},
+    {LAYOUT_SELF, ALL_EMPTY, NULL, 2, 2, 2},
+    {LAYOUT_CROSS, EVEN, ALL_EMPTY, 2, 2, 2},
+};
+
+static void run_matrix(const char *dtype, const char *head_dim_define, int head_dim) {
+    enum { SEEDS = 2 };
+    for (size_t i = 0; i < sizeof SHAPES / sizeof SHAPES[0]; i++)
+        for (int seed = 0; seed < SEEDS; seed++) {
+            const Shape *shape = &SHAPES[i];
+            Case test = {.file = "examples/dense.jfa",
+                         .defines = {dtype, head_dim_define},
+                         .layout = shape->layout,
+                         .lens_q = shape->lens_q,
+                         .lens_k = shape->lens_k,
+                         .sequences = shape->sequences,
+                         .heads = shape->heads,
+                         .kv_heads = shape->kv_heads,
+                         .head_dim = head_dim,
+                         .is_f16 = dtype[6] == 'f',
+                         .seed = seed};
+            Outcome outcome;
+            bench_run_case(&test, &outcome);
+            bench_expect_right(&test, &outcome);
+        }
+}
+
+static void bf16_head_dim_128_is_right_over_all_layouts_and_edge_lengths(void **state) {
+    (void)state, run_matrix("dtype=bf16", "head_dim=128", 128);
+}
+static void bf16_head_dim_64_is_right_over_all_layouts_and_edge_lengths(void **state) {
+    (void)state, run_matrix("dtype=bf16", "head_dim=64", 64);
+}
+static void f16_head_dim_128_is_right_over_all_layouts_and_edge_lengths(void **state) {
+    (void)state, run_matrix("dtype=f16", "head_dim=128", 128);
+}
+static void f16_head_dim_64_is_right_over_all_layouts_and_edge_lengths(void **state) {
+    (void)state, run_matrix("dtype=f16", "head_dim=64", 64);
+}
+
+static void changes_of_the_schedule_change_the_code_and_stay_right(void **state) {
+    (void)state;
+    static const char *const CHANGES[][3] = {{"N=64", NULL},
+                                             {"STAGES=4", NULL},
+                                             {"STAGES=2", NULL},
+                                             {"N=64", "STAGES=8", NULL},
+                                             {"PAIR=1", "CORRECT_REGS=184", NULL},
+                                             {"SOFTMAX_REGS=176", "CORRECT_REGS=96", NULL}};
+    for (size_t i = 0; i < sizeof CHANGES / sizeof CHANGES[0]; i++) {
+        Case test = {.file = "examples/dense.jfa",
+                     .layout = LAYOUT_SELF,
+                     .lens_q = EDGES,
+                     .sequences = 6,
+                     .heads = 2,
+                     .kv_heads = 1,
+                     .head_dim = 128,
+                     .seed = 5};
+        for (int k = 0; CHANGES[i][k]; k++)
+            test.defines[k] = CHANGES[i][k];
+        Outcome outcome;
+        bench_run_case(&test, &outcome);
+        bench_expect_right(&test, &outcome);
+    }
+}
+
+static bool is_causal(int64_t q, int64_t k) {
+    return k <= q;
+}
+static bool is_in_window(int64_t q, int64_t k) {
+    return k <= q && q - k < 100;
+}
+static bool is_in_block(int64_t q, int64_t k) {
+    return q / 64 == k / 64;
+}
+
+static void masks_of_kernels_are_right(void **state) {
+    (void)state;
+    static const struct {
+        const char *file;
+        bool (*mask)(int64_t, int64_t);
+    } MASKS[] = {{"tests/kernels/causal.jfa", is_causal},
+                 {"tests/kernels/window.jfa", is_in_window},
+                 {"tests/kernels/blocks.jfa", is_in_block}};
+    for (size_t i = 0; i < sizeof MASKS / sizeof MASKS[0]; i++) {
+        Case test = {.file = MASKS[i].file,
+                     .layout = LAYOUT_CROSS,
+                     .lens_q = (const int32_t[]){1, 300, 513, 200},
+                     .lens_k = (const int32_t[]){1, 300, 513, 90},
+                     .sequences = 4,
+                     .heads = 2,
+                     .kv_heads = 1,
+                     .head_dim = 128,
+                     .seed = 3,
+                     .mask = MASKS[i].mask};
+        Outcome outcome;
+        bench_run_case(&test, &outcome);
+        bench_expect_right(&test, &outcome);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bf16_head_dim_128_is_right_over_all_layouts_and_edge_lengths),
+        cmocka_unit_test(bf16_head_dim_64_is_right_over_all_layouts_and_edge_lengths),
+        cmocka_unit_test(f16_head_dim_128_is_right_over_all_layouts_and_edge_lengths),
+        cmocka_unit_test(f16_head_dim_64_is_right_over_all_layouts_and_edge_lengths),
+        cmocka_unit_test(changes_of_the_schedule_change_the_code_and_stay_right),
+        cmocka_unit_test(masks_of_kernels_are_right),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

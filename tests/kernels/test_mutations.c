@@ -1,0 +1,140 @@
+// The checks bite: each change below breaks the protocol of the emitted PTX in one place, and the simulator
+// must report it.
+#include "tests/kernels/bench.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *what;        // the mechanism that is taken away
+    const char *find;        // text within a line of PTX
+    const char *replacement; // of the found text; NULL: the line is dropped
+    int which; // which occurrence, from 1; 0: all; -1: all in lines that end with ", 1;" (phase bits)
+    SimFaultKind kinds[3]; // what the report may be
+    int edited;            // lines changed
+} Mutation;
+
+static char *apply(const char *ptx, void *context) {
+    Mutation *mutation = context;
+    mutation->edited = 0;
+    size_t capacity = strlen(ptx) * 2 + 1, used = 0;
+    char *out = malloc(capacity);
+    int seen = 0;
+    for (const char *line = ptx; *line;) {
+        const char *end = strchr(line, '\n');
+        size_t length = end ? (size_t)(end - line) + 1 : strlen(line);
+        char text[4096];
+        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1), line);
+        char *found = length < sizeof text ? strstr(text, mutation->find) : NULL;
+        bool change = found && (++seen == mutation->which || mutation->which == 0 ||
+                                (mutation->which < 0 && strstr(text, ", 1;\n")));
+        if (change)
+            mutation->edited++;
+        if (change && mutation->replacement)
+            used += (size_t)snprintf(out + used, capacity - used, "%.*s%s%s", (int)(found - text), text,
+                                     mutation->replacement, found + strlen(mutation->find));
+        else if (!change) {
+            memcpy(out + used, line, length);
+            used += length;
+        }
+        line += length;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+static Mutation MUTATIONS[] = {
+    {"tcgen05.wait::st", "tcgen05.wait::st", NULL, 0, {SIM_FAULT_RACE}, 0},
+    {"tcgen05.wait::ld", "tcgen05.wait::ld", NULL, 0, {SIM_FAULT_REGISTERS}, 0},
+    {"fence::before_thread_sync", "tcgen05.fence::before_thread_sync;", NULL, 0, {SIM_FAULT_RACE}, 0},
+    {"fence::after_thread_sync", "tcgen05.fence::after_thread_sync;", NULL, 0, {SIM_FAULT_RACE}, 0},
+    {"fence.proxy.async", "fence.proxy.async", NULL, 0, {SIM_FAULT_PROXY}, 0},
+    {"the wait for a store's reads", "cp.async.bulk.wait_group.read", NULL, 0, {SIM_FAULT_RACE}, 0},
+    {"an expectation of bytes", "mbarrier.arrive.expect_tx", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
+    {"a commit", "tcgen05.commit", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
+    {"another commit", "tcgen05.commit", NULL, 4, {SIM_FAULT_DEADLOCK, SIM_FAULT_RACE}, 0},
+    {"the freeing of tensor memory", "tcgen05.dealloc", NULL, 0, {SIM_FAULT_TENSOR_MEMORY}, 0},
+    {"a barrier's initialisation", "mbarrier.init", NULL, 2, {SIM_FAULT_BARRIER}, 0},
+    {"an arrival", "@P1 mbarrier.arrive", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
+    {"the swizzle of a descriptor",
+     "1073758272}",
+     "-2147467264}",
+     0,
+     {SIM_FAULT_DESCRIPTOR, SIM_FAULT_RACE, SIM_FAULT_PROXY},
+     0},
+    {"the version bit of a descriptor", "1073758272}", "1073741888}", 0, {SIM_FAULT_DESCRIPTOR}, 0},
+    {"a barrier's wait",
+     "mbarrier.try_wait.parity",
+     "setp.eq.u32 P1, 0, 0; //",
+     3,
+     {SIM_FAULT_RACE, SIM_FAULT_UNWRITTEN, SIM_FAULT_DEADLOCK},
+     0},
+    {"the flip of a phase",
+     "xor.b32",
+     "or.b32",
+     -1,
+     {SIM_FAULT_DEADLOCK, SIM_FAULT_RACE, SIM_FAULT_UNWRITTEN},
+     0},
+};
+
+static const int32_t LENS[] = {300, 129, 0, 400};
+
+static void every_mechanism_taken_away_is_reported(void **state) {
+    (void)state;
+    int missed = 0;
+    for (size_t i = 0; i < sizeof MUTATIONS / sizeof MUTATIONS[0]; i++) {
+        Mutation *mutation = &MUTATIONS[i];
+        bool caught = false;
+        Outcome outcome;
+        for (int seed = 0; seed < 3 && !caught; seed++) {
+            Case test = {.file = "examples/dense.jfa",
+                         .layout = LAYOUT_SELF,
+                         .lens_q = LENS,
+                         .sequences = 4,
+                         .heads = 2,
+                         .kv_heads = 1,
+                         .head_dim = 128,
+                         .seed = seed,
+                         .edit = apply,
+                         .context = mutation};
+            bench_run_case(&test, &outcome);
+            assert_true(mutation->edited > 0); // the text is there to be taken away
+            for (int k = 0; k < 3; k++)
+                caught |= outcome.fault.kind != SIM_FAULT_NONE && outcome.fault.kind == mutation->kinds[k];
+        }
+        if (!caught) {
+            print_message("without %s: %s\n", mutation->what,
+                          outcome.message[0] ? outcome.message : "nothing was reported");
+            missed++;
+        }
+    }
+    assert_int_equal(missed, 0);
+}
+
+static void the_same_kernel_unchanged_is_right(void **state) {
+    (void)state;
+    Case test = {.file = "examples/dense.jfa",
+                 .layout = LAYOUT_SELF,
+                 .lens_q = LENS,
+                 .sequences = 4,
+                 .heads = 2,
+                 .kv_heads = 1,
+                 .head_dim = 128};
+    Outcome outcome;
+    bench_run_case(&test, &outcome);
+    bench_expect_right(&test, &outcome);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_kernel_unchanged_is_right),
+        cmocka_unit_test(every_mechanism_taken_away_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
