@@ -205,6 +205,7 @@ struct Warp {
     uint64_t executed;
     // Registers that an asynchronous operation reads or writes, by place / 8 (enum Busy): not to be touched before the wait.
     uint8_t *busy;
+    int32_t loading[512]; // places / 8 of the first of those that tcgen05.ld loads
     int busy_loads, busy_products; // tcgen05.ld since the last wait::ld; wgmma under way
     int product_group;             // number of wgmma's open group
     uint64_t product_due;          // when the youngest wgmma is due

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_A_UNIT = 32, UNITS = TMEM_COLUMNS / COLUMNS_A_UNIT };
+enum { COLUMNS_A_UNIT = 32, UNITS = TMEM_COLUMNS / COLUMNS_A_UNIT, MOST_LISTED = 512 };
 
 // ---------------------------------------------------------------- allocation
 
@@ -183,6 +183,8 @@ static void run_tmem_load(Warp *warp, const Op *op, uint32_t mask) {
         }
         if (op->operands[reg].at >= 0) {
             warp->busy[op->operands[reg].at / 8] = BUSY_LOAD;
+            if (warp->busy_loads < MOST_LISTED)
+                warp->loading[warp->busy_loads] = op->operands[reg].at / 8;
             warp->busy_loads++;
         }
     }
@@ -208,10 +210,12 @@ static void run_tmem_store(Warp *warp, const Op *op, uint32_t mask) {
     }
 }
 
-static void busy_clear(Warp *warp, uint8_t kind) {
+static void loads_are_over(Warp *warp) {
     size_t places = warp->cta->cluster->launch->program->register_bytes / 8;
-    for (size_t i = 0; warp->busy_loads && i < places; i++)
-        warp->busy[i] = warp->busy[i] == kind ? BUSY_NOT : warp->busy[i];
+    for (int i = 0; i < warp->busy_loads && i < MOST_LISTED; i++)
+        warp->busy[warp->loading[i]] = BUSY_NOT;
+    for (size_t i = 0; warp->busy_loads > MOST_LISTED && i < places; i++)
+        warp->busy[i] = warp->busy[i] == BUSY_LOAD ? BUSY_NOT : warp->busy[i];
     warp->busy_loads = 0;
 }
 
@@ -221,7 +225,7 @@ static void run_wait(Warp *warp, const Op *op, uint32_t mask) {
     if (op->mode)
         warp->unwaited_stores = 0;
     else
-        busy_clear(warp, BUSY_LOAD);
+        loads_are_over(warp);
 }
 
 // ---------------------------------------------------------------- fences
