@@ -8,10 +8,6 @@
 
 enum { IMAGE_MAX_BYTES = 256 * 1024 * 1024 };
 
-static bool is_simulated(const char *device) {
-    return !strncmp(device, "sim:", 4);
-}
-
 // ---------------------------------------------------------------- the image
 
 static int read_image(const CliOptions *options, const void **image, size_t *bytes) {
@@ -35,10 +31,11 @@ static int read_image(const CliOptions *options, const void **image, size_t *byt
 }
 
 // Simulated devices execute PTX; real ones get the cubin that `jfac build` would write.
-static int make_image(Session *session, const CliOptions *options, const void **image, size_t *bytes) {
+static int make_image(Session *session, const RunDevice *device, const CliOptions *options,
+                      const void **image, size_t *bytes) {
     if (options->image)
         return read_image(options, image, bytes);
-    if (is_simulated(options->device)) {
+    if (device->is_simulated) {
         *image = jfac_ptx(session->jfac);
         *bytes = strlen(jfac_ptx(session->jfac));
         return STATUS_GOOD;
@@ -88,7 +85,7 @@ static int run(Session *session, RunDevice *device, CliOptions *options) {
     if (!status)
         status = run_read_problem(&problem, jfac_plan(session->jfac), options);
     if (!status)
-        status = make_image(session, options, &image, &bytes);
+        status = make_image(session, device, options, &image, &bytes);
     if (!status)
         status = run_load(device, image, bytes);
     if (!status)

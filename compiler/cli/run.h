@@ -56,6 +56,7 @@ typedef struct {
     jfa_device *device;
     jfa_module *module;
     jfa_kernel *kernel;
+    bool is_simulated; // takes PTX, tells its progress
 } RunDevice;
 
 int run_open(RunDevice *device, const char *name);

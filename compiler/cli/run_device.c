@@ -71,6 +71,7 @@ static void end_progress(const Progress *progress) {
 
 int run_open(RunDevice *device, const char *name) {
     jfa_error error = {0};
+    device->is_simulated = !strncmp(name, "sim:", 4);
     jfa_status status = jfa_sim_register(&error);
     if (status == JFA_OK)
         status = jfa_device_open(name, &device->device, &error);
@@ -206,14 +207,13 @@ int run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *
     // Devices other than simulated ones have no order of warps to choose.
     jfa_device_set_option(device->device, "seed", seed, &error);
     Progress progress = {.last_ms = now_ms(), .is_terminal = isatty(STDERR_FILENO)};
-    bool is_simulated = !strncmp(jfa_device_get_props(device->device)->name, "simulated", 9);
-    if (is_simulated)
+    if (device->is_simulated)
         jfa_sim_on_progress(jfa_device_native(device->device), show_progress, &progress);
     jfa_status status = send(device, problem, &error);
     if (status == JFA_OK)
         status = launch(device, problem, milliseconds, &error);
     end_progress(&progress);
-    if (is_simulated)
+    if (device->is_simulated)
         jfa_sim_on_progress(jfa_device_native(device->device), NULL, NULL);
     if (status == JFA_OK)
         status = fetch(device, problem, &error);
