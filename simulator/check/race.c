@@ -85,20 +85,24 @@ static bool report(const Access *access, SimFaultKind kind, int other, uint32_t 
     return false;
 }
 
+enum { ALL_BYTES = 15 }; // of a word
+
 static const char *const NO_ORDER = "nothing orders the two accesses";
 static const char *const NO_FENCE = "fence.proxy.async is missing between the writer's store and this asynchronous access";
 
-// One word of shared memory.
-static bool check_shared(const Access *access, const Cell *cell) {
+// One word of shared memory, or 16 bytes that share a cell; `bytes`: those of the word that are accessed.
+static inline bool check_shared(const Access *access, const Cell *cell, uint8_t bytes) {
     int writer = cell->writer - 1;
     bool own = writer == access->agent && !access->async;
-    if (writer >= 0 && !own && access->clocks->seen.at[writer] < cell->time)
-        return report(access, SIM_FAULT_RACE, writer, cell->line, true, NO_ORDER);
-    if (writer >= 0 && access->async && cell->generic && !access->write && access->clocks->async.at[writer] < cell->time)
-        return report(access, SIM_FAULT_PROXY, writer, cell->line, true, NO_FENCE);
+    if (writer >= 0 && !own && cell->last & bytes) {
+        if (access->clocks->seen.at[writer] < cell->time)
+            return report(access, SIM_FAULT_RACE, writer, cell->line, true, NO_ORDER);
+        if (access->async && cell->generic && !access->write && access->clocks->async.at[writer] < cell->time)
+            return report(access, SIM_FAULT_PROXY, writer, cell->line, true, NO_FENCE);
+    }
     for (int i = 0; i < 3 && access->write; i++) {
         int reader = cell->readers[i].agent - 1;
-        if (reader < 0 || (reader == access->agent && !access->async))
+        if (reader < 0 || (reader == access->agent && !access->async) || !(cell->readers[i].bytes & bytes))
             continue;
         if (access->clocks->seen.at[reader] < cell->readers[i].time)
             return report(access, SIM_FAULT_RACE, reader, cell->readers[i].line, false, NO_ORDER);
@@ -106,15 +110,18 @@ static bool check_shared(const Access *access, const Cell *cell) {
     return true;
 }
 
-static void note_write(Cell *cell, const Access *access, int line) {
+static inline void note_write(Cell *cell, const Access *access, int line, uint8_t bytes) {
     cell->writer = (uint16_t)(access->agent + 1);
     cell->generic = !access->async;
+    cell->written |= bytes & 15;
+    cell->last = bytes;
     cell->time = access->time;
     cell->line = (uint32_t)line;
-    memset(cell->readers, 0, sizeof cell->readers);
+    if (bytes == ALL_BYTES)
+        memset(cell->readers, 0, sizeof cell->readers);
 }
 
-static void note_read(Cell *cell, const Access *access, int line) {
+static inline void note_read(Cell *cell, const Access *access, int line, uint8_t bytes) {
     int place = 0;
     for (int i = 0; i < 3; i++) {
         if (cell->readers[i].agent == access->agent + 1) {
@@ -124,6 +131,8 @@ static void note_read(Cell *cell, const Access *access, int line) {
         if (cell->readers[i].agent == 0 || cell->readers[i].time < cell->readers[place].time)
             place = i;
     }
+    bool same = cell->readers[place].agent == access->agent + 1;
+    cell->readers[place].bytes = same ? cell->readers[place].bytes | bytes : bytes;
     cell->readers[place].agent = (uint16_t)(access->agent + 1);
     cell->readers[place].time = access->time;
     cell->readers[place].line = (uint32_t)line;
@@ -145,23 +154,56 @@ static Access access_of(Cta *cta, Warp *warp, const Op *op, const Async *async, 
     return access;
 }
 
+static inline bool cell_access(Access *access, Cell *cell, uint32_t word, uint8_t bytes, bool check, int line) {
+    access->offset = word * 4;
+    if (cell->barrier && access->write)
+        return refuse(access, SIM_FAULT_BARRIER, "holds an mbarrier and is overwritten");
+    if (!access->write && (cell->written & bytes) != bytes)
+        return refuse(access, SIM_FAULT_UNWRITTEN, "is read, but was never written");
+    if (check && !check_shared(access, cell, bytes))
+        return false;
+    if (access->write)
+        note_write(cell, access, line, bytes);
+    else
+        note_read(cell, access, line, bytes);
+    return true;
+}
+
+// Gives each word of the 16 bytes its own cell.
+static void split_cells(Cta *cta, uint32_t piece) {
+    for (uint32_t i = 1; i < 4 && !cta->split[piece]; i++)
+        cta->cells[4 * piece + i] = cta->cells[4 * piece];
+    cta->split[piece] = 1;
+}
+
+void race_mark_barrier(Cta *cta, uint32_t offset, bool is_barrier) {
+    split_cells(cta, offset / 16);
+    for (uint32_t i = 0; i < 2; i++)
+        cta->cells[offset / 4 + i].barrier = is_barrier;
+}
+
 static bool shared_access(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes, bool write) {
     Access access = access_of(cta, warp, op, async, write);
     int line = async ? async->line : op->line;
     bool check = checks(cta, warp);
-    for (uint32_t word = offset / 4; word <= (offset + bytes - 1) / 4; word++) {
-        Cell *cell = &cta->cells[word];
-        access.offset = word * 4;
-        if (cell->barrier && write)
-            return refuse(&access, SIM_FAULT_BARRIER, "holds an mbarrier and is overwritten");
-        if (!write && !cell->writer)
-            return refuse(&access, SIM_FAULT_UNWRITTEN, "is read, but was never written");
-        if (check && !check_shared(&access, cell))
-            return false;
-        if (write)
-            note_write(cell, &access, line);
-        else
-            note_read(cell, &access, line);
+    uint32_t end = offset + bytes;
+    for (uint32_t piece = offset / 16; piece * 16 < end; piece++) {
+        uint32_t first = offset > piece * 16 ? offset : piece * 16, last = end < piece * 16 + 16 ? end : piece * 16 + 16;
+        bool whole = last - first == 16;
+        if (whole && !cta->split[piece]) {
+            if (!cell_access(&access, &cta->cells[4 * piece], 4 * piece, ALL_BYTES, check, line))
+                return false;
+            continue;
+        }
+        split_cells(cta, piece);
+        for (uint32_t word = first / 4; word * 4 < last; word++) {
+            uint32_t from = first > word * 4 ? first - word * 4 : 0, to = last < word * 4 + 4 ? last - word * 4 : 4;
+            uint8_t mask = (uint8_t)((1u << to) - (1u << from));
+            if (!cell_access(&access, &cta->cells[word], word, mask, check, line))
+                return false;
+        }
+        if (whole && write)
+            cta->split[piece] = 0; // the four cells are the same again
     }
     return true;
 }
@@ -205,9 +247,9 @@ static bool tensor_access(Cta *cta, Warp *warp, const Op *op, const Async *async
                 return false;
     }
     if (write)
-        note_write(cell, &access, line);
+        note_write(cell, &access, line, ALL_BYTES);
     else
-        note_read(cell, &access, line);
+        note_read(cell, &access, line, ALL_BYTES);
     return true;
 }
 

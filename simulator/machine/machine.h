@@ -59,12 +59,15 @@ typedef struct {
 // ---------------------------------------------------------------- memory
 
 typedef struct {
-    uint16_t writer; // agent + 1; 0: never written
-    uint8_t generic; // the writer was a generic access
-    uint8_t barrier; // part of an mbarrier object
+    uint16_t writer;      // agent + 1; 0: never written
+    uint8_t generic : 1;  // the writer was a generic access
+    uint8_t barrier : 1;  // part of an mbarrier object
+    uint8_t written : 4;  // which bytes were ever written
+    uint8_t last;         // which bytes the writer wrote
     uint32_t time, line;
     struct {
         uint16_t agent; // + 1
+        uint8_t bytes;
         uint32_t time, line;
     } readers[3];
 } Cell; // four bytes of shared memory, or one column of a lane quarter of tensor memory
@@ -223,6 +226,7 @@ struct Cta {
     uint8_t *shared;
     uint32_t shared_bytes; // static + dynamic
     Cell *cells;           // shared memory, one a word
+    uint8_t *split;        // by 16 bytes; 0: the first of the four cells stands for all of them
     uint32_t *tensor;      // [lane][column]
     Cell *tensor_cells;    // [quarter][column]
     uint8_t tmem_owner[TMEM_COLUMNS / 32]; // 0: free
@@ -303,6 +307,7 @@ void warp_acquire(Warp *warp, const Clocks *from);
 // Shared memory, by CTA and byte offset. Async accesses give their agent, time and the issuer's clocks.
 bool race_shared_read(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes);
 bool race_shared_write(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes);
+void race_mark_barrier(Cta *cta, uint32_t offset, bool is_barrier); // eight bytes
 bool race_tensor_read(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column);
 bool race_tensor_write(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column);
 

@@ -170,6 +170,7 @@ static uint32_t dynamic_base(const Launch *launch) { return launch->static_share
 static void free_cta(Cta *cta) {
     free(cta->shared);
     free(cta->cells);
+    free(cta->split);
     free(cta->tensor);
     free(cta->tensor_cells);
     free(cta->barriers);
@@ -203,6 +204,7 @@ static bool init_cta(Cluster *cluster, Cta *cta, int rank) {
     cta->shared_bytes = dynamic_base(launch) + launch->dynamic_shared;
     cta->shared = calloc(1, cta->shared_bytes + 16);
     cta->cells = calloc(cta->shared_bytes / 4 + 4, sizeof(Cell));
+    cta->split = calloc(1, cta->shared_bytes / 16 + 2);
     cta->warps = calloc((size_t)cta->warp_count, sizeof(Warp));
     if (launch->sim->is_sm100) {
         cta->tensor = malloc(sizeof(uint32_t) * TMEM_LANES * TMEM_COLUMNS);
@@ -212,7 +214,7 @@ static bool init_cta(Cluster *cluster, Cta *cta, int rank) {
     }
     int64_t local = launch->program->entry->local_bytes;
     cta->local_memory = local ? calloc((size_t)cta->warp_count * LANES, (size_t)local) : NULL;
-    if (!cta->shared || !cta->cells || !cta->warps || (launch->sim->is_sm100 && (!cta->tensor || !cta->tensor_cells)) || (local && !cta->local_memory))
+    if (!cta->shared || !cta->cells || !cta->split || !cta->warps || (launch->sim->is_sm100 && (!cta->tensor || !cta->tensor_cells)) || (local && !cta->local_memory))
         return false;
     memset(cta->shared, 0xA5, cta->shared_bytes);
     for (int w = 0; w < cta->warp_count; w++) {

@@ -133,8 +133,7 @@ static void run_mbarrier_init(Warp *warp, const Op *op, uint32_t mask) {
         barrier->valid = true;
         barrier->address = offset;
         barrier->expected = barrier->pending = count;
-        for (int i = 0; i < 2; i++)
-            cta->cells[offset / 4 + (uint32_t)i].barrier = 1;
+        race_mark_barrier(cta, offset, true);
     }
 }
 
@@ -145,8 +144,7 @@ static void run_mbarrier_inval(Warp *warp, const Op *op, uint32_t mask) {
         if (!barrier)
             return;
         barrier->valid = false;
-        for (int i = 0; i < 2; i++)
-            owner->cells[barrier->address / 4 + (uint32_t)i].barrier = 0;
+        race_mark_barrier(owner, barrier->address, false);
     }
 }
 

@@ -144,9 +144,30 @@ static bool check_place(Warp *warp, const Op *op, int lane, int column) {
     return false;
 }
 
+// Lane = thread, column = register: the shape that matters for speed.
+static bool is_plain(const Op *op) { return op->mode == SIM_32X32B && !op->mode2; }
+
+static bool check_plain_columns(Warp *warp, const Op *op, const Window *window, bool write) {
+    int quarter = warp->number % 4;
+    if (window->first_lane % 32) {
+        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "32 lanes from lane %d on are not all this warp's", window->first_lane);
+        return false;
+    }
+    for (int reg = 0; reg < op->list_count; reg++) {
+        int column = window->first_column + reg;
+        if (!check_place(warp, op, window->first_lane, column))
+            return false;
+        if (write ? !race_tensor_write(warp->cta, warp, op, NULL, quarter, column) : !race_tensor_read(warp->cta, warp, op, NULL, quarter, column))
+            return false;
+    }
+    return true;
+}
+
 // Columns are checked once each; shapes of 16 lanes touch the quarter's columns all the same.
 static bool check_columns(Warp *warp, const Op *op, const Window *window, bool write) {
     uint8_t seen[TMEM_COLUMNS] = {0};
+    if (is_plain(op))
+        return check_plain_columns(warp, op, window, write);
     for (int reg = 0; reg < op->list_count; reg++)
         for (int thread = 0; thread < LANES; thread++)
             for (int half = 0; half <= op->mode2; half++) {
@@ -159,8 +180,6 @@ static bool check_columns(Warp *warp, const Op *op, const Window *window, bool w
                 int quarter = warp->number % 4;
                 if (write ? !race_tensor_write(warp->cta, warp, op, NULL, quarter, column) : !race_tensor_read(warp->cta, warp, op, NULL, quarter, column))
                     return false;
-                if (window->shape == SIM_32X32B)
-                    thread = LANES; // all threads are in the same column
             }
     return true;
 }
@@ -171,7 +190,10 @@ static void run_tmem_load(Warp *warp, const Op *op, uint32_t mask) {
         return;
     for (int reg = 0; reg < op->list_count; reg++) {
         uint32_t *to = reg32(warp, &op->operands[reg]);
-        for (int thread = 0; thread < LANES; thread++) {
+        const uint32_t *plain = is_plain(op) ? cell_of(warp->cta, window.first_lane, window.first_column + reg) : NULL;
+        for (int thread = 0; plain && thread < LANES; thread++)
+            to[thread] = plain[thread * TMEM_COLUMNS];
+        for (int thread = 0; !plain && thread < LANES; thread++) {
             int lane, column;
             place_of(op, &window, reg, thread, 0, &lane, &column);
             uint32_t value = *cell_of(warp->cta, lane, column);
@@ -198,7 +220,10 @@ static void run_tmem_store(Warp *warp, const Op *op, uint32_t mask) {
         warp->unwaited_stores = warp->time;
     for (int reg = 0; reg < op->list_count; reg++) {
         const uint32_t *from = reg32(warp, &op->operands[op->first_list + reg]);
-        for (int thread = 0; thread < LANES; thread++) {
+        uint32_t *plain = is_plain(op) ? cell_of(warp->cta, window.first_lane, window.first_column + reg) : NULL;
+        for (int thread = 0; plain && thread < LANES; thread++)
+            plain[thread * TMEM_COLUMNS] = from[thread];
+        for (int thread = 0; !plain && thread < LANES; thread++) {
             int lane, column;
             place_of(op, &window, reg, thread, 0, &lane, &column);
             *cell_of(warp->cta, lane, column) = op->mode2 ? from[thread] & 0xFFFF : from[thread];
