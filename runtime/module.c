@@ -168,7 +168,8 @@ jfa_status jfa_module_unload(jfa_module *module, jfa_error *err) {
         return JFA_OK;
     int plans = atomic_load(&module->plan_count);
     if (plans)
-        return FAIL(err, JFA_ERROR_BUSY, "%d plans of the module's kernels exist", plans);
+        return FAIL(err, JFA_ERROR_BUSY, "the module is in use: its kernels have %d plan%s", plans,
+                    plans == 1 ? "" : "s");
     module->device->backend->module_unload(module->device->handle, module->handle);
     atomic_fetch_sub(&module->device->module_count, 1);
     free(module->kernels);
