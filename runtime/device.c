@@ -81,8 +81,8 @@ jfa_status jfa_device_close(jfa_device *device, jfa_error *err) {
         return JFA_OK;
     int modules = atomic_load(&device->module_count);
     if (modules)
-        return FAIL(err, JFA_ERROR_BUSY, "the device '%s' has %d modules loaded", device->props.name,
-                    modules);
+        return FAIL(err, JFA_ERROR_BUSY, "the device '%s' is in use: %d module%s loaded", device->props.name,
+                    modules, modules == 1 ? " is" : "s are");
     device->backend->close(device->handle);
     free(device);
     return JFA_OK;

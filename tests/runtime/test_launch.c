@@ -337,9 +337,9 @@ static void what_is_in_use_is_not_taken_away(void **state) {
     make(&sample);
     assert_int_equal(jfa_plan_create(l.kernel, &sample.problem, &plan, NULL), JFA_OK);
     assert_int_equal(jfa_module_unload(l.module, &err), JFA_ERROR_BUSY);
-    assert_string_equal(err.message, "1 plans of the module's kernels exist");
+    assert_string_equal(err.message, "the module is in use: its kernels have 1 plan");
     assert_int_equal(jfa_device_close(l.device, &err), JFA_ERROR_BUSY);
-    assert_string_equal(err.message, "the device 'a fake' has 1 modules loaded");
+    assert_string_equal(err.message, "the device 'a fake' is in use: 1 module is loaded");
     assert_int_equal(jfa_plan_destroy(plan, NULL), JFA_OK);
     unload(&l);
 }
