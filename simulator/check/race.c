@@ -7,7 +7,7 @@
 #include <string.h>
 
 void clock_join(Clock *into, const Clock *from) {
-    for (int i = 0; i < AGENTS_PER_CTA; i++)
+    for (int i = 0; i < CLOCK_AGENTS; i++)
         into->at[i] = into->at[i] > from->at[i] ? into->at[i] : from->at[i];
 }
 
@@ -17,7 +17,7 @@ void clocks_join(Clocks *into, const Clocks *from) {
     clock_join(&into->tensor, &from->tensor);
 }
 
-uint32_t warp_tick(Warp *warp) { return warp->clocks.seen.at[warp->number] = ++warp->time; }
+uint32_t warp_tick(Warp *warp) { return warp->clocks.seen.at[warp->agent] = ++warp->time; }
 
 void warp_release(Warp *warp, Clocks *into) {
     warp_tick(warp);
@@ -26,15 +26,14 @@ void warp_release(Warp *warp, Clocks *into) {
 
 void warp_acquire(Warp *warp, const Clocks *from) { clocks_join(&warp->clocks, from); }
 
-static bool checks(const Cta *cta, const Warp *warp) {
-    return cta->cluster->launch->check_races && (!warp || warp->cta == cta);
-}
+static bool checks(const Cta *cta) { return cta->cluster->launch->check_races && cta->cluster->cta_count <= CLOCK_CTAS; }
 
-static const char *agent_name(int agent, char *buffer, size_t size) {
-    if (agent < MAX_WARPS)
-        snprintf(buffer, size, "warp %d", agent);
-    else
-        snprintf(buffer, size, "%s", agent == AGENT_TENSOR ? "the tensor core" : "an asynchronous copy");
+static const char *agent_name(const Cta *cta, int agent, char *buffer, size_t size) {
+    int local = agent % AGENTS_PER_CTA, rank = agent / AGENTS_PER_CTA;
+    int used = local < MAX_WARPS ? snprintf(buffer, size, "warp %d", local)
+                                 : snprintf(buffer, size, "%s", local == AGENT_TENSOR ? "the tensor core" : "an asynchronous copy");
+    if (rank != cta->rank)
+        snprintf(buffer + used, size - (size_t)used, " of the CTA of rank %d", rank);
     return buffer;
 }
 
@@ -76,8 +75,8 @@ static bool refuse(const Access *access, SimFaultKind kind, const char *what) {
 }
 
 static bool report(const Access *access, SimFaultKind kind, int other, uint32_t line, bool other_wrote, const char *missing) {
-    char name[32], place[64], text[400];
-    agent_name(other, name, sizeof name);
+    char name[64], place[64], text[400];
+    agent_name(access->cta, other, name, sizeof name);
     place_name(access, place, sizeof place);
     snprintf(text, sizeof text, "%s is %s %s, but was %s by %s at PTX line %u: %s", place, access->write ? "written" : "read",
              access->async ? "by this asynchronous operation" : "here", other_wrote ? "written" : "read", name, line, missing);
@@ -146,7 +145,7 @@ static Access access_of(Cta *cta, Warp *warp, const Op *op, const Async *async, 
         access.clocks = &async->issued;
         access.tensor = &async->issued.tensor;
     } else {
-        access.agent = warp->number;
+        access.agent = warp->agent;
         access.time = warp_tick(warp);
         access.clocks = &warp->clocks;
         access.tensor = &warp->tensor_after;
@@ -185,7 +184,7 @@ void race_mark_barrier(Cta *cta, uint32_t offset, bool is_barrier) {
 static bool shared_access(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes, bool write) {
     Access access = access_of(cta, warp, op, async, write);
     int line = async ? async->line : op->line;
-    bool check = checks(cta, warp);
+    bool check = checks(cta);
     uint32_t end = offset + bytes;
     for (uint32_t piece = offset / 16; piece * 16 < end; piece++) {
         uint32_t first = offset > piece * 16 ? offset : piece * 16, last = end < piece * 16 + 16 ? end : piece * 16 + 16;
@@ -218,7 +217,7 @@ bool race_shared_write(Cta *cta, Warp *warp, const Op *op, const Async *async, u
 
 // Tensor memory: ordered only through fence::before_thread_sync, a synchronisation and fence::after_thread_sync.
 static bool check_tensor(const Access *access, int other, uint32_t time, uint32_t line, bool other_wrote) {
-    if (other < 0 || (other == AGENT_TENSOR && access->agent == AGENT_TENSOR) || (other == access->agent))
+    if (other < 0 || other == access->agent)
         return true;
     if (access->clocks->seen.at[other] < time && !(access->async && access->tensor->at[other] >= time))
         return report(access, SIM_FAULT_RACE, other, line, other_wrote, NO_ORDER);
@@ -236,12 +235,12 @@ static bool tensor_access(Cta *cta, Warp *warp, const Op *op, const Async *async
     access.column = column;
     if (!write && !cell->writer)
         return refuse(&access, SIM_FAULT_UNWRITTEN, "is read, but was never written");
-    if (checks(cta, warp)) {
+    if (checks(cta)) {
         if (!check_tensor(&access, cell->writer - 1, cell->time, cell->line, true))
             return false;
         // A warp reads its own store only after wait::st.
-        if (!async && !write && cell->writer - 1 == warp->number && warp->unwaited_stores && cell->time >= warp->unwaited_stores)
-            return report(&access, SIM_FAULT_RACE, warp->number, cell->line, true, "tcgen05.wait::st is missing");
+        if (!async && !write && cell->writer - 1 == warp->agent && warp->unwaited_stores && cell->time >= warp->unwaited_stores)
+            return report(&access, SIM_FAULT_RACE, warp->agent, cell->line, true, "tcgen05.wait::st is missing");
         for (int i = 0; i < 3 && write; i++)
             if (!check_tensor(&access, cell->readers[i].agent - 1, cell->readers[i].time, cell->readers[i].line, false))
                 return false;

@@ -29,7 +29,7 @@ Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *)) {
     warp_tick(warp);
     async->issued = warp->clocks;
     async->issued.tensor = warp->tensor_after;
-    async->channel = AGENT_COPY + cta->next_channel;
+    async->channel = agent_base(cta) + AGENT_COPY + cta->next_channel;
     // Without tensor memory, the upper half of the channels are the tensor cores of the warps.
     cta->next_channel = (cta->next_channel + 1) % (cta->cluster->launch->sim->is_sm100 ? LOAD_CHANNELS : LOAD_CHANNELS / 2);
     return async;
@@ -40,8 +40,8 @@ void async_start(Warp *warp, Async *async) {
     Cluster *cluster = cta->cluster;
     enum { SHORTEST = 1, LONGEST = 400 };
     if (async->in_order)
-        async->channel = AGENT_TENSOR;
-    async->time = ++cta->agent_time[async->channel];
+        async->channel = agent_base(cta) + AGENT_TENSOR;
+    async->time = ++cta->agent_time[async->channel - agent_base(cta)];
     async->due = cluster->now + SHORTEST + sim_random(cluster) % LONGEST;
     if (async->in_order) {
         if (async->due <= cta->tensor_due)

@@ -56,8 +56,7 @@ static uint8_t *shared_bytes(const Box *box, uint32_t address, int length, bool 
         fault_async(box->issuer, box->async, SIM_FAULT_BOUNDS, "the tile reaches shared offset %u of %u bytes", offset, box->cta->shared_bytes);
         return NULL;
     }
-    bool local = box->cta == box->issuer;
-    if (write ? !race_shared_write(box->cta, NULL, box->async->op, box->async, offset, (uint32_t)length) && local
+    if (write ? !race_shared_write(box->cta, NULL, box->async->op, box->async, offset, (uint32_t)length)
               : !race_shared_read(box->cta, NULL, box->async->op, box->async, offset, (uint32_t)length))
         return NULL;
     return box->cta->shared + offset;

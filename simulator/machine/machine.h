@@ -24,6 +24,9 @@ enum {
     AGENT_TENSOR = MAX_WARPS,
     AGENT_COPY = MAX_WARPS + 1,
     AGENTS_PER_CTA = AGENT_COPY + LOAD_CHANNELS,
+    // Clocks span a pair of CTAs. In larger clusters accesses are not checked for order.
+    CLOCK_CTAS = 2,
+    CLOCK_AGENTS = CLOCK_CTAS * AGENTS_PER_CTA,
 };
 
 static const uint32_t ALL_LANES = 0xFFFFFFFFu;
@@ -46,8 +49,8 @@ typedef struct Op Op;
 
 // ---------------------------------------------------------------- clocks (check/race.c)
 
-typedef struct { // indexed by agent of the CTA
-    uint32_t at[AGENTS_PER_CTA];
+typedef struct { // indexed by agent, see agent_base()
+    uint32_t at[CLOCK_AGENTS];
 } Clock;
 
 typedef struct {
@@ -96,7 +99,7 @@ struct Async {
     Async *next;
     bool in_order; // of the tensor core: completes after the earlier ones
     int line, warp;
-    int channel;   // agent of the happens-before check
+    int channel;   // agent of the happens-before check, among those of all CTAs
     uint32_t time;
     Clocks issued; // the issuer's clocks at issue
     // Copies:
@@ -197,6 +200,7 @@ typedef struct { // lanes that are at the same place
 struct Warp {
     Cta *cta;
     int number;
+    int agent; // of the happens-before check
     uint8_t *registers;
     Group groups[LANES];
     int group_count, current;
@@ -257,6 +261,7 @@ struct Cluster {
     uint64_t now, random;
     uint32_t cluster_generation;
     int cluster_arrived;
+    Clocks cluster_arriving, cluster_completed;
     SimFault fault; // kind SIM_FAULT_NONE while all is well
     int progress;   // something moved since the last look
 };
@@ -291,6 +296,8 @@ struct Sim {
     void *progress_context;
     SimFault last_fault;
 };
+
+static inline int agent_base(const Cta *cta) { return cta->rank % CLOCK_CTAS * AGENTS_PER_CTA; }
 
 // ---------------------------------------------------------------- faults (check/fault.c)
 void fault(Warp *warp, const Op *op, SimFaultKind kind, const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -221,6 +221,7 @@ static bool init_cta(Cluster *cluster, Cta *cta, int rank) {
         Warp *warp = &cta->warps[w];
         warp->cta = cta;
         warp->number = w;
+        warp->agent = agent_base(cta) + w;
         warp->regs = launch_registers(launch);
         warp->registers = calloc(1, launch->program->register_bytes + 64);
         warp->busy = calloc(1, launch->program->register_bytes / 8 + 8);

@@ -57,15 +57,13 @@ static Mbarrier *async_barrier(Cta *cta, Async *async, uint32_t address, Cta **o
     return barrier;
 }
 
-static void release_async(Cta *cta, Cta *owner, const Async *async, Mbarrier *barrier) {
-    if (owner != cta)
-        return; // clocks are kept within a CTA
+static void release_async(const Async *async, Mbarrier *barrier) {
     clocks_join(&barrier->arriving, &async->issued);
     Clocks *into = &barrier->arriving;
     if (into->seen.at[async->channel] < async->time)
         into->seen.at[async->channel] = into->async.at[async->channel] = async->time;
-    if (async->channel == AGENT_TENSOR && into->tensor.at[AGENT_TENSOR] < async->time)
-        into->tensor.at[AGENT_TENSOR] = async->time;
+    if (async->channel % AGENTS_PER_CTA == AGENT_TENSOR && into->tensor.at[async->channel] < async->time)
+        into->tensor.at[async->channel] = async->time;
 }
 
 void mbarrier_complete_bytes(Cta *cta, Async *async, uint32_t address, int64_t bytes) {
@@ -73,7 +71,7 @@ void mbarrier_complete_bytes(Cta *cta, Async *async, uint32_t address, int64_t b
     Mbarrier *barrier = async_barrier(cta, async, address, &owner);
     if (!barrier)
         return;
-    release_async(cta, owner, async, barrier);
+    release_async(async, barrier);
     barrier->transactions -= bytes;
     if (barrier->transactions < -MBARRIER_COUNT_LIMIT) {
         fault_async(cta, async, SIM_FAULT_BARRIER, "transaction count below its range: more bytes arrive than are expected");
@@ -90,7 +88,7 @@ void mbarrier_async_arrive(Cta *cta, Async *async, uint32_t address, uint32_t ma
         Mbarrier *barrier = async_barrier(cta, async, mask ? (address & 0xFFFFFF) | (uint32_t)rank << 24 : address, &owner);
         if (!barrier)
             return;
-        release_async(cta, owner, async, barrier);
+        release_async(async, barrier);
         if (barrier->pending <= 0) {
             fault_async(cta, async, SIM_FAULT_BARRIER, "it arrives on the mbarrier at 0x%x, which expects no more arrivals in this phase", address);
             return;
@@ -175,7 +173,7 @@ static void run_mbarrier_arrive(Warp *warp, const Op *op, uint32_t mask) {
                   barrier->address, (long long)barrier->pending);
             return;
         }
-        if (owner == warp->cta && arrivals)
+        if (arrivals && !op->mode2)
             warp_release(warp, &barrier->arriving);
         if (op->mode & DROP)
             barrier->expected -= arrivals;
@@ -246,6 +244,7 @@ static bool decode_mbarrier(Decoder *d, Op *op) {
         if (!op->mode)
             return false;
         op->first_list = d->in->operands[0].kind != PTX_ADDRESS;
+        op->mode2 = has(d, "relaxed"); // orders nothing
         op->run = run_mbarrier_arrive;
     }
     return true;
@@ -346,7 +345,10 @@ static void run_cluster_barrier(Warp *warp, const Op *op, uint32_t mask) {
         for (int c = 0; c < cluster->cta_count; c++)
             needed += live_threads(&cluster->ctas[c]);
         warp->barrier_arrived = cluster->cluster_generation;
+        if (!op->mode2)
+            warp_release(warp, &cluster->cluster_arriving);
         if (cluster->cluster_arrived >= needed) {
+            cluster->cluster_completed = cluster->cluster_arriving;
             cluster->cluster_arrived = 0;
             cluster->cluster_generation++;
             cluster->progress = 1;
@@ -355,12 +357,15 @@ static void run_cluster_barrier(Warp *warp, const Op *op, uint32_t mask) {
     }
     if (cluster->cluster_generation == warp->barrier_arrived)
         warp_block(warp, WAIT_CLUSTER, 0, warp->barrier_arrived);
+    else
+        warp_acquire(warp, &cluster->cluster_completed);
 }
 
 static bool decode_cluster_barrier(Decoder *d, Op *op) {
     if (!has(d, "cluster"))
         return false;
     op->mode = has(d, "arrive") ? BAR_ARRIVE : BAR_SYNC;
+    op->mode2 = has(d, "relaxed");
     op->run = run_cluster_barrier;
     return take_operands(d, op, PTX_B32);
 }
@@ -373,7 +378,7 @@ static void run_fence(Warp *warp, const Op *op, uint32_t mask) {
     // fence.proxy.async: this warp's own writes become visible to asynchronous accesses. Other warps' writes do not, even if
     // they happened before: each writer fences on its side of the barrier.
     if (op->mode)
-        warp->clocks.async.at[warp->number] = warp_tick(warp);
+        warp->clocks.async.at[warp->agent] = warp_tick(warp);
 }
 
 static bool decode_fence(Decoder *d, Op *op) {
@@ -401,7 +406,11 @@ bool wait_is_over(Warp *warp, const Group *group) {
             return false;
         warp_acquire(warp, &cta->named[group->barrier].completed);
         return true;
-    case WAIT_CLUSTER: return cta->cluster->cluster_generation != group->parity;
+    case WAIT_CLUSTER:
+        if (cta->cluster->cluster_generation == group->parity)
+            return false;
+        warp_acquire(warp, &cta->cluster->cluster_completed);
+        return true;
     case WAIT_REGISTERS:
         if (cta->register_pool < (int)group->barrier)
             return false;

@@ -268,8 +268,8 @@ static void run_fence(Warp *warp, const Op *op, uint32_t mask) {
         until = warp->unwaited_stores - 1;
     if (warp->busy_loads)
         return;
-    if (warp->clocks.tensor.at[warp->number] < until)
-        warp->clocks.tensor.at[warp->number] = until;
+    if (warp->clocks.tensor.at[warp->agent] < until)
+        warp->clocks.tensor.at[warp->agent] = until;
     clock_join(&warp->clocks.tensor, &warp->tensor_after);
 }
 

@@ -210,7 +210,7 @@ static void run_product(Warp *warp, const Op *op, uint32_t mask) {
     Async *async = async_new(warp, op, complete_product);
     if (!async)
         return;
-    async->channel = AGENT_COPY + LOAD_CHANNELS / 2 + warp->number % (LOAD_CHANNELS / 2);
+    async->channel = agent_base(warp->cta) + AGENT_COPY + LOAD_CHANNELS / 2 + warp->number % (LOAD_CHANNELS / 2);
     async->product_group = warp->product_group;
     async->a = op->space ? 0 : lane_value(warp, operand_a(op), 0);
     async->b = lane_value(warp, b, 0);
@@ -264,8 +264,8 @@ static void run_wait(Warp *warp, const Op *op, uint32_t mask) {
             mark_registers(warp, async->op);
             until = async->time - 1 < until ? async->time - 1 : until;
         }
-    if (warp->clocks.seen.at[channel] < until)
-        warp->clocks.seen.at[channel] = until;
+    uint32_t *seen = &warp->clocks.seen.at[agent_base(warp->cta) + channel];
+    *seen = *seen < until ? until : *seen;
 }
 
 // ---------------------------------------------------------------- decode
