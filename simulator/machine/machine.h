@@ -115,7 +115,9 @@ struct Async {
     // Products:
     uint32_t d, a_tmem, descriptor, scale_a, scale_b;
     uint64_t a, b;
-    bool a_in_tmem, accumulate;
+    bool a_in_tmem, accumulate, has_disabled;
+    uint32_t disabled[8]; // lanes of D that are not written, four words a CTA
+    int input_shift;      // D is scaled by 2^-shift before the sum
     int kind, commit_mask;
     int cta_group;
     const Op *op;

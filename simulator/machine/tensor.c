@@ -1,19 +1,16 @@
 // tensor.c: Blackwell's tensor memory and tensor core (PTX ISA: "TensorCore 5th Generation Family Instructions").
-#include "simulator/engines/instr_desc.h"
 #include "simulator/engines/matrix_desc.h"
-#include "simulator/engines/mma.h"
-#include "simulator/engines/numbers.h"
 #include "simulator/engines/tmem_layout.h"
-#include "simulator/machine/decode.h"
+#include "simulator/machine/tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_A_UNIT = 32, UNITS = TMEM_COLUMNS / COLUMNS_A_UNIT, MOST_LISTED = 512 };
+enum { UNITS = TMEM_COLUMNS / COLUMNS_A_UNIT, MOST_LISTED = 512 };
 
 // ---------------------------------------------------------------- allocation
 
-static bool on_sm100(Warp *warp, const Op *op) {
+bool tensor_on_sm100(Warp *warp, const Op *op) {
     if (warp->cta->cluster->launch->sim->is_sm100)
         return true;
     fault(warp, op, SIM_FAULT_UNSUPPORTED, "this chip has no tcgen05");
@@ -22,7 +19,7 @@ static bool on_sm100(Warp *warp, const Op *op) {
 
 static bool whole_warp(Warp *warp, const Op *op, uint32_t mask) {
     if (mask == ~warp->exited && mask == ALL_LANES)
-        return on_sm100(warp, op);
+        return tensor_on_sm100(warp, op);
     fault(warp, op, SIM_FAULT_CONVERGENCE, "an aligned instruction is executed by lanes 0x%08x only", mask);
     return false;
 }
@@ -96,13 +93,7 @@ static void run_relinquish(Warp *warp, const Op *op, uint32_t mask) {
         warp->cta->tmem_relinquished = 1;
 }
 
-static bool column_is_allocated(const Cta *cta, int column) {
-    return column >= 0 && column < TMEM_COLUMNS && cta->tmem_owner[column / COLUMNS_A_UNIT] != 0;
-}
-
 // ---------------------------------------------------------------- loads and stores by a warp
-
-static uint32_t *cell_of(Cta *cta, int lane, int column) { return &cta->tensor[lane * TMEM_COLUMNS + column]; }
 
 typedef struct {
     int first_lane, first_column;
@@ -273,162 +264,21 @@ static void run_fence(Warp *warp, const Op *op, uint32_t mask) {
     clock_join(&warp->clocks.tensor, &warp->tensor_after);
 }
 
-// ---------------------------------------------------------------- products
+// ---------------------------------------------------------------- commits
 
-enum { MOST_M = 256, MOST_N = 256, MOST_K = 64 };
-
-static bool read_shared_operand(Cta *cta, Async *async, uint64_t bits, bool mn_major, SimElem elem, int element_bytes, int rows, int k, float *out) {
-    SimMatrixDesc desc;
-    char message[200];
-    if (!sim_matrix_desc_decode(bits, true, &desc, message)) {
-        fault_async(cta, async, SIM_FAULT_DESCRIPTOR, "matrix descriptor 0x%016llx: %s", (unsigned long long)bits, message);
-        return false;
-    }
-    uint32_t *pieces = malloc(sizeof *pieces * (size_t)(rows * k + 16));
-    if (!pieces)
-        return false;
-    int count = sim_matrix_pieces(&desc, !mn_major, element_bytes, rows, k, pieces);
-    bool good = true;
-    for (int i = 0; i < count && good; i++) {
-        uint32_t offset = pieces[i] - SHARED_BASE;
-        if (pieces[i] < SHARED_BASE || offset + 16 > cta->shared_bytes) {
-            fault_async(cta, async, SIM_FAULT_BOUNDS, "the operand reaches shared offset %u of %u bytes", offset, cta->shared_bytes);
-            good = false;
-        } else {
-            good = race_shared_read(cta, NULL, async->op, async, offset, 16);
-        }
-    }
-    free(pieces);
-    // Descriptors hold window addresses; shared memory's bytes begin at SHARED_BASE.
-    return good && sim_matrix_read(&desc, !mn_major, elem, rows, k, cta->shared - SHARED_BASE, cta->shared_bytes + SHARED_BASE, out);
-}
-
-// A in tensor memory: row m in its lane, elements packed along the columns.
-static bool read_tmem_operand(Cta *cta, Async *async, int rows, int k, SimElem elem, int element_bytes, float *out) {
-    int per_column = 4 / element_bytes, columns = k / per_column;
-    int first_lane_of = (int)(async->a_tmem >> 16), first = (int)(async->a_tmem & 0xFFFF);
-    for (int c = 0; c < columns; c++) {
-        if (!column_is_allocated(cta, first + c)) {
-            fault_async(cta, async, SIM_FAULT_TENSOR_MEMORY, "operand A reads column %d, which is not allocated", first + c);
-            return false;
-        }
-        for (int quarter = 0; quarter < 4; quarter++)
-            if (!race_tensor_read(cta, NULL, async->op, async, quarter, first + c))
-                return false;
-    }
-    for (int m = 0; m < rows; m++) {
-        int owner, lane, column;
-        sim_tmem_result_place(rows, 1, false, 8, m, 0, &owner, &lane, &column);
-        lane += first_lane_of;
-        for (int i = 0; i < k; i++) {
-            uint32_t word = *cell_of(cta, lane & 127, first + i / per_column) >> (8 * element_bytes * (i % per_column));
-            out[m * k + i] = elem == SIM_ELEM_BF16   ? sim_bf16_to_f32((uint16_t)word)
-                             : elem == SIM_ELEM_F16  ? sim_f16_to_f32((uint16_t)word)
-                             : elem == SIM_ELEM_E4M3 ? sim_e4m3_to_f32((uint8_t)word)
-                             : elem == SIM_ELEM_E5M2 ? sim_e5m2_to_f32((uint8_t)word)
-                                                     : 0;
-        }
-    }
-    return true;
-}
-
-static bool check_result(Cta *cta, Async *async, const SimInstrDesc *desc) {
-    int first = (int)(async->d & 0xFFFF);
-    for (int c = 0; c < desc->n; c++) {
-        if (!column_is_allocated(cta, first + c)) {
-            fault_async(cta, async, SIM_FAULT_TENSOR_MEMORY, "the result reaches column %d, which is not allocated", first + c);
-            return false;
-        }
-        for (int quarter = 0; quarter < 4; quarter++) {
-            if (async->accumulate && !race_tensor_read(cta, NULL, async->op, async, quarter, first + c))
-                return false;
-            if (!race_tensor_write(cta, NULL, async->op, async, quarter, first + c))
-                return false;
-        }
-    }
-    return true;
-}
-
-static void multiply(Cta *cta, Async *async, const SimInstrDesc *desc, const float *a, const float *b, int k) {
-    int first = (int)(async->d & 0xFFFF), first_row = (int)(async->d >> 16);
-    if (desc->m == 128 && first_row == 0) {
-        sim_mma_f32((float *)cell_of(cta, 0, first), TMEM_COLUMNS, a, b, desc->m, desc->n, k, async->accumulate);
-        return;
-    }
-    float *d = malloc(sizeof *d * (size_t)(desc->m * desc->n));
-    if (!d)
-        return;
-    for (int step = 0; step < 2; step++) { // gather, then scatter
-        for (int m = 0; m < desc->m; m++)
-            for (int n = 0; n < desc->n; n++) {
-                int owner, lane, column;
-                sim_tmem_result_place(desc->m, 1, false, desc->n, m, n, &owner, &lane, &column);
-                float *cell = (float *)cell_of(cta, (lane + first_row) & 127, first + column);
-                if (step)
-                    *cell = d[m * desc->n + n];
-                else
-                    d[m * desc->n + n] = *cell;
-            }
-        if (!step)
-            sim_mma_f32(d, desc->n, a, b, desc->m, desc->n, k, async->accumulate);
-    }
-    free(d);
-}
-
-static void complete_product(Cta *cta, Async *async) {
-    SimInstrDesc desc;
-    char message[200];
-    SimKind kind = (SimKind)async->kind;
-    if (!sim_instr_desc_decode(async->descriptor, kind, async->cta_group, &desc, message)) {
-        fault_async(cta, async, SIM_FAULT_DESCRIPTOR, "instruction descriptor 0x%08x: %s", async->descriptor, message);
-        return;
-    }
-    if (async->cta_group != 1 || desc.d_f16) {
-        fault_async(cta, async, SIM_FAULT_UNSUPPORTED, "%s", desc.d_f16 ? "a product with an f16 result" : "products of a CTA pair");
-        return;
-    }
-    int k = sim_kind_k(kind), bytes = kind == SIM_KIND_F16 ? 2 : kind == SIM_KIND_TF32 ? 4 : 1;
-    float *a = malloc(sizeof *a * MOST_M * MOST_K), *b = malloc(sizeof *b * MOST_N * MOST_K);
-    bool good = a && b && check_result(cta, async, &desc);
-    good = good && (async->a_in_tmem ? read_tmem_operand(cta, async, desc.m, k, desc.a, bytes, a)
-                                     : read_shared_operand(cta, async, async->a, desc.a_mn_major, desc.a, bytes, desc.m, k, a));
-    good = good && read_shared_operand(cta, async, async->b, desc.b_mn_major, desc.b, bytes, desc.n, k, b);
-    if (good) {
-        for (int i = 0; i < desc.m * k && desc.negate_a != desc.negate_b; i++)
-            a[i] = -a[i];
-        multiply(cta, async, &desc, a, b, k);
-    }
-    free(a);
-    free(b);
-}
-
-// operands: d, a, b, descriptor, predicate
-static void run_product(Warp *warp, const Op *op, uint32_t mask) {
-    if (!on_sm100(warp, op))
-        return;
-    FOR_LANES(lane, mask) {
-        Async *async = async_new(warp, op, complete_product);
-        if (!async)
-            return;
-        async->thread = (uint32_t)warp->number * LANES + lane;
-        async->in_order = true;
-        async->d = (uint32_t)lane_value(warp, &op->operands[0], (int)lane) + (uint32_t)op->operands[0].add;
-        async->a_in_tmem = op->mode2;
-        async->a = lane_value(warp, &op->operands[1], (int)lane);
-        async->a_tmem = (uint32_t)async->a + (uint32_t)op->operands[1].add;
-        async->b = lane_value(warp, &op->operands[2], (int)lane);
-        async->descriptor = (uint32_t)lane_value(warp, &op->operands[3], (int)lane);
-        async->accumulate = op->operand_count > 4 ? lane_value(warp, &op->operands[4], (int)lane) & 1 : false;
-        async->kind = op->mode;
-        async->cta_group = op->count;
-        async_start(warp, async);
-    }
+Cta *tensor_partner(Cta *cta, Async *async, int part) {
+    Cluster *cluster = cta->cluster;
+    int rank = async->cta_group == 2 ? (cta->rank & ~1) + part : cta->rank;
+    if (rank < cluster->cta_count)
+        return &cluster->ctas[rank];
+    fault_async(cta, async, SIM_FAULT_TENSOR_MEMORY, "cta_group::2 in a cluster without a CTA of rank %d", rank);
+    return NULL;
 }
 
 static void complete_commit(Cta *cta, Async *async) { mbarrier_async_arrive(cta, async, async->barrier, (uint32_t)async->commit_mask); }
 
 static void run_commit(Warp *warp, const Op *op, uint32_t mask) {
-    if (!on_sm100(warp, op))
+    if (!tensor_on_sm100(warp, op))
         return;
     FOR_LANES(lane, mask) {
         Async *async = async_new(warp, op, complete_commit);
@@ -488,7 +338,7 @@ static void complete_copy(Cta *cta, Async *async) {
 }
 
 static void run_copy(Warp *warp, const Op *op, uint32_t mask) {
-    if (!on_sm100(warp, op))
+    if (!tensor_on_sm100(warp, op))
         return;
     FOR_LANES(lane, mask) {
         Async *async = async_new(warp, op, complete_copy);
@@ -530,29 +380,12 @@ static bool decode_move(Decoder *d, Op *op, bool load) {
     return take_operands(d, op, PTX_B32);
 }
 
-static bool decode_product(Decoder *d, Op *op) {
-    static const struct {
-        const char *name;
-        SimKind kind;
-    } KINDS[] = {{"kind::f16", SIM_KIND_F16}, {"kind::tf32", SIM_KIND_TF32}, {"kind::f8f6f4", SIM_KIND_F8F6F4}};
-    op->mode = -1;
-    for (int i = 0; i < 3; i++)
-        if (has(d, KINDS[i].name))
-            op->mode = (int)KINDS[i].kind;
-    if (op->mode < 0 || has(d, "ws") || has(d, "sp") || d->in->operand_count > 5 || has(d, "block_scale"))
-        return fail(d, "unsupported form %s", d->in->text);
-    op->mode2 = d->in->operands[1].kind == PTX_ADDRESS;
-    op->count = has(d, "cta_group::2") ? 2 : 1;
-    op->run = run_product;
-    return take_operands(d, op, PTX_B64);
-}
-
 static bool decode_tcgen05(Decoder *d, Op *op) {
     const char *what = part(d, 1);
     if (!strcmp(what, "ld") || !strcmp(what, "st"))
         return decode_move(d, op, what[0] == 'l');
     if (!strcmp(what, "mma"))
-        return decode_product(d, op);
+        return decode_tensor_product(d, op);
     if (!strcmp(what, "commit")) {
         op->mode = has(d, "multicast::cluster");
         op->run = run_commit;
