@@ -46,7 +46,7 @@ int compile_element(Compiler *compiler, const Context *context, const Ast *ast, 
     Node node = {.kind = NODE_ELEMENT,
                  .type = info->elem == ELEM_I32 ? ELEM_I32 : ELEM_F32,
                  .vector = -1,
-                 .innermost = VAR_SEQUENCE,
+                 .depends = 1u << DEPTH_SEQUENCE,
                  .a = NO_NODE,
                  .b = NO_NODE,
                  .c = NO_NODE,
@@ -112,7 +112,6 @@ static int compile_index(Compiler *compiler, const Context *context, const Ast *
             Node node = {.kind = NODE_ITEM,
                          .type = at(compiler, binding->node)->type,
                          .vector = -1,
-                         .innermost = VAR_NONE,
                          .a = binding->node,
                          .b = index,
                          .c = NO_NODE};
@@ -131,24 +130,6 @@ static int compile_index(Compiler *compiler, const Context *context, const Ast *
 }
 
 // ---------------------------------------------------------------- reductions
-
-// The deepest variable that a node depends on, leaving out `own` and what depends on it alone.
-static int innermost_without(Compiler *compiler, int node, int own, int best) {
-    if (node == NO_NODE)
-        return best;
-    const Node *n = at(compiler, node);
-    const Variable *vars = compiler->program->vars;
-    if (n->innermost != own)
-        return vars[n->innermost].depth > vars[best].depth ? n->innermost : best;
-    best = innermost_without(compiler, n->a, own, best);
-    best = innermost_without(compiler, n->b, own, best);
-    best = innermost_without(compiler, n->c, own, best);
-    for (int i = 0; i < REFERENCE_MAX_DIMS && n->kind == NODE_ELEMENT; i++)
-        best = innermost_without(compiler, n->at[i], own, best);
-    if (n->kind == NODE_ELEMENT && vars[best].depth < vars[VAR_SEQUENCE].depth)
-        best = VAR_SEQUENCE;
-    return best;
-}
 
 static int compile_reduction(Compiler *compiler, const Context *context, const Ast *ast) {
     static const char *const NAMES[] = {[REDUCE_SUM] = "sum", [REDUCE_MAX] = "max", [REDUCE_MIN] = "min"};
@@ -170,7 +151,10 @@ static int compile_reduction(Compiler *compiler, const Context *context, const A
     int body = node_cast(compiler, compile_expression(compiler, &inner, ast->a), ELEM_F32, ast->a->span);
     if (body == NO_NODE)
         return NO_NODE;
-    int length_of = compiler->program->vars[var].axis >= 0 ? VAR_SEQUENCE : VAR_NONE;
+    // Not on its own index, which runs out in it; on the sequence if that sets how far it runs.
+    uint64_t depends = at(compiler, body)->depends & ~(1ull << compiler->program->vars[var].depth);
+    if (compiler->program->vars[var].axis >= 0)
+        depends |= 1ull << DEPTH_SEQUENCE;
     Node node = {.kind = NODE_REDUCE,
                  .type = ELEM_F32,
                  .vector = at(compiler, body)->vector,
@@ -179,7 +163,7 @@ static int compile_reduction(Compiler *compiler, const Context *context, const A
                  .a = body,
                  .b = NO_NODE,
                  .c = NO_NODE,
-                 .innermost = innermost_without(compiler, body, var, length_of)};
+                 .depends = depends};
     return node_new(compiler, node, ast->span);
 }
 
@@ -248,7 +232,6 @@ static int call_hook(Compiler *compiler, const Context *context, const Ast *hook
         Node cast = {.kind = NODE_CAST,
                      .type = ELEM_I32,
                      .vector = -1,
-                     .innermost = VAR_NONE,
                      .a = value,
                      .b = NO_NODE,
                      .c = NO_NODE};
@@ -262,7 +245,6 @@ static int compile_rounded(Compiler *compiler, const Context *context, const Ast
     Node node = {.kind = NODE_ROUND,
                  .type = ELEM_F32,
                  .vector = -1,
-                 .innermost = VAR_NONE,
                  .b = NO_NODE,
                  .c = NO_NODE};
     if (!has_arguments(compiler, ast, "rounded", 2))
@@ -286,7 +268,6 @@ static int convert(Compiler *compiler, int value, Elem type, Span span) {
     Node cast = {.kind = NODE_CAST,
                  .type = type,
                  .vector = -1,
-                 .innermost = VAR_NONE,
                  .a = value,
                  .b = NO_NODE,
                  .c = NO_NODE};

@@ -45,7 +45,7 @@ int node_new(Compiler *compiler, Node node, Span span) {
     }
     int operands[] = {node.a, node.b, node.c};
     if (node.kind == NODE_ITEM) { // of the vector it takes one value, or one for each of its own index
-        node.innermost = deeper(program, node.innermost, at(compiler, node.a)->innermost);
+        node.depends |= at(compiler, node.a)->depends;
         operands[0] = NO_NODE;
     }
     for (int i = 0; i < 3 && node.kind != NODE_REDUCE; i++)
