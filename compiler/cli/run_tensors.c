@@ -100,7 +100,7 @@ static bool lay_rows(RunProblem *problem, RunTensor *tensor, int d, uint64_t sal
     tensor->wide_bases[d] = arena_array(problem->arena, int64_t, problem->sequences + 1);
     for (int64_t s = 0; s < problem->sequences; s++) {
         int64_t base = tensor->is_shared ? 0 : end;
-        if (!tensor->is_shared && spread)
+        if (!tensor->is_shared && spread && !(is_innermost && problem->sequences == 1))
             base += unit * (int64_t)(mix(salt + (uint64_t)s) % (SLACK_ROWS + 1));
         if (base + lengths[s] > INT32_MAX - SLACK_ROWS * unit)
             return false;
@@ -109,7 +109,8 @@ static bool lay_rows(RunProblem *problem, RunTensor *tensor, int d, uint64_t sal
         if (base + lengths[s] > end)
             end = base + lengths[s];
     }
-    tensor->extents[d] = end + (poison ? SLACK_ROWS * unit : 0);
+    // Along an innermost axis tiles are clipped where the tensor ends: nothing may lie behind it.
+    tensor->extents[d] = end + (poison && !is_innermost ? SLACK_ROWS * unit : 0);
     return true;
 }
 

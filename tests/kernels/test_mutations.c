@@ -79,7 +79,7 @@ static Mutation MUTATIONS[] = {
      "xor.b32",
      "or.b32",
      -1,
-     {SIM_FAULT_DEADLOCK, SIM_FAULT_RACE, SIM_FAULT_UNWRITTEN},
+     {SIM_FAULT_DEADLOCK, SIM_FAULT_RACE, SIM_FAULT_BARRIER},
      0},
 };
 
