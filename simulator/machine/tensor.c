@@ -76,11 +76,12 @@ static void run_dealloc(Warp *warp, const Op *op, uint32_t mask) {
         fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "%u columns at address 0x%x are freed, but not allocated so", columns, base);
         return;
     }
-    for (const Async *async = cta->pending; async; async = async->next)
-        if (async->in_order) {
-            fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "tensor memory is freed while the operation of PTX line %d is under way", async->line);
-            return;
-        }
+    for (int c = 0; c < cta->cluster->cta_count; c++)
+        for (const Async *async = cta->cluster->ctas[c].pending; async; async = async->next)
+            if (async->in_order && (c == cta->rank || (async->cta_group == 2 && (c ^ 1) == cta->rank))) {
+                fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "tensor memory is freed while the operation of PTX line %d is under way", async->line);
+                return;
+            }
     memset(&cta->tmem_owner[first], 0, units);
     cta->tmem_allocated -= (int)columns;
     for (int quarter = 0; quarter < 4; quarter++)
@@ -296,45 +297,67 @@ static void run_commit(Warp *warp, const Op *op, uint32_t mask) {
 
 typedef struct {
     const char *name;
-    int rows, bytes; // of the source
-    int copies;      // destination lanes of a row: row + step * i
-    int steps[4];
+    int rows, bytes;  // of the source
+    int copies;       // lanes that a row goes to
+    int step;         // from one of them to the next
+    int row_step, rows_a_group, group_step; // row r goes to lane (r % rows_a_group) * row_step + r / rows_a_group * group_step
 } CopyForm;
 
 static const CopyForm COPY_FORMS[] = {
-    {"128x256b", 128, 32, 1, {0}}, {"128x128b", 128, 16, 1, {0}}, {"32x128b", 32, 16, 4, {0, 32, 64, 96}}, {"64x128b", 64, 16, 2, {0, 64}},
+    {"128x256b", 128, 32, 1, 0, 1, 128, 0},
+    {"4x256b", 4, 32, 1, 0, 32, 4, 0},
+    {"128x128b", 128, 16, 1, 0, 1, 128, 0},
+    {"warpx2::02_13", 64, 16, 2, 64, 1, 64, 0},
+    {"warpx2::01_23", 64, 16, 2, 32, 1, 32, 64},
+    {"32x128b", 32, 16, 4, 32, 1, 32, 0},
 };
 
-static void complete_copy(Cta *cta, Async *async) {
+static bool write_copy(Cta *cta, Cta *issuer, Async *async, int lane, int first_column, const uint8_t *bytes) {
+    for (int i = 0; i < 4; i++) {
+        int column = first_column + i;
+        if (!column_is_allocated(cta, column) || lane >= TMEM_LANES) {
+            fault_async(issuer, async, SIM_FAULT_TENSOR_MEMORY, "lane %d, column %d is not allocated", lane, column);
+            return false;
+        }
+        if (!race_tensor_write(cta, NULL, async->op, async, lane / 32, column))
+            return false;
+        memcpy(cell_of(cta, lane, column), bytes + 4 * i, 4);
+    }
+    return true;
+}
+
+static bool copy_part(Cta *cta, Cta *issuer, Async *async, const SimMatrixDesc *desc) {
     const CopyForm *form = &COPY_FORMS[async->kind];
+    int first_lane = (int)(async->d >> 16), first_column = (int)(async->d & 0xFFFF);
+    for (int row = 0; row < form->rows; row++)
+        for (int byte = 0; byte < form->bytes; byte += 16) {
+            uint32_t address = sim_matrix_address(desc, true, 1, row, byte), offset = address - SHARED_BASE;
+            if (address < SHARED_BASE || offset + 16 > cta->shared_bytes) {
+                fault_async(issuer, async, SIM_FAULT_BOUNDS, "the copy reads shared offset %u of %u bytes", offset, cta->shared_bytes);
+                return false;
+            }
+            if (!race_shared_read(cta, NULL, async->op, async, offset, 16))
+                return false;
+            int lane = first_lane + row % form->rows_a_group * form->row_step + row / form->rows_a_group * form->group_step;
+            for (int i = 0; i < form->copies; i++)
+                if (!write_copy(cta, issuer, async, lane + i * form->step, first_column + byte / 4, cta->shared + offset))
+                    return false;
+        }
+    return true;
+}
+
+static void complete_copy(Cta *cta, Async *async) {
     SimMatrixDesc desc;
     char message[200];
     if (!sim_matrix_desc_decode(async->a, true, &desc, message)) {
         fault_async(cta, async, SIM_FAULT_DESCRIPTOR, "matrix descriptor 0x%016llx: %s", (unsigned long long)async->a, message);
         return;
     }
-    int first_column = (int)(async->d & 0xFFFF);
-    for (int row = 0; row < form->rows; row++)
-        for (int byte = 0; byte < form->bytes; byte += 4) {
-            uint32_t address = sim_matrix_address(&desc, true, 1, row, byte), offset = address - SHARED_BASE, word;
-            if (address < SHARED_BASE || offset + 4 > cta->shared_bytes) {
-                fault_async(cta, async, SIM_FAULT_BOUNDS, "the copy reads shared offset %u of %u bytes", offset, cta->shared_bytes);
-                return;
-            }
-            if (!race_shared_read(cta, NULL, async->op, async, offset, 4))
-                return;
-            memcpy(&word, cta->shared + offset, 4);
-            for (int i = 0; i < form->copies; i++) {
-                int lane = row + form->steps[i], column = first_column + byte / 4;
-                if (!column_is_allocated(cta, column)) {
-                    fault_async(cta, async, SIM_FAULT_TENSOR_MEMORY, "column %d is not allocated", column);
-                    return;
-                }
-                if (lane % 32 == 0 && !race_tensor_write(cta, NULL, async->op, async, lane / 32, column))
-                    return;
-                *cell_of(cta, lane, column) = word;
-            }
-        }
+    for (int part = 0; part < async->cta_group; part++) {
+        Cta *partner = tensor_partner(cta, async, part);
+        if (!partner || !copy_part(partner, cta, async, &desc))
+            return;
+    }
 }
 
 static void run_copy(Warp *warp, const Op *op, uint32_t mask) {
@@ -349,6 +372,7 @@ static void run_copy(Warp *warp, const Op *op, uint32_t mask) {
         async->d = (uint32_t)lane_value(warp, &op->operands[0], (int)lane) + (uint32_t)op->operands[0].add;
         async->a = lane_value(warp, &op->operands[1], (int)lane);
         async->kind = op->mode;
+        async->cta_group = op->count;
         async_start(warp, async);
     }
 }
@@ -393,11 +417,12 @@ static bool decode_tcgen05(Decoder *d, Op *op) {
     }
     if (!strcmp(what, "cp")) {
         op->mode = -1;
-        for (int i = 0; i < 4; i++)
+        for (size_t i = 0; i < sizeof COPY_FORMS / sizeof COPY_FORMS[0]; i++)
             if (has(d, COPY_FORMS[i].name))
-                op->mode = i;
-        if (op->mode < 0 || has(d, "warpx2::01_23") || d->in->part_count > 5)
+                op->mode = (int)i;
+        if (op->mode < 0 || d->in->part_count > 5) // decompression has more parts
             return fail(d, "unsupported form %s", d->in->text);
+        op->count = has(d, "cta_group::2") ? 2 : 1;
         op->run = run_copy;
         return take_operands(d, op, PTX_B64);
     }
