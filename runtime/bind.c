@@ -76,16 +76,9 @@ static jfa_status bind_axis(jfa_bound *b, int axis, jfa_error *err) {
         status = sum_lengths(b, axis, err);
     else
         status = check_length(b, axis, 0, given->length, err);
-    if (!status && !given->offsets && !given->lengths && b->sequences)
-        b->longest[axis] = given->length;
-    if (!given->offsets && !given->lengths)
-        return status;
-    for (int64_t s = 0; s < b->sequences && !status; s++) {
-        int64_t length = jfa_bound_length(b, axis, s);
-        status = check_length(b, axis, s, length, err);
-        if (length > b->longest[axis])
-            b->longest[axis] = length;
-    }
+    bool listed = given->offsets || given->lengths;
+    for (int64_t s = 0; listed && s < b->sequences && !status; s++)
+        status = check_length(b, axis, s, jfa_bound_length(b, axis, s), err);
     return status;
 }
 

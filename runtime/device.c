@@ -7,8 +7,8 @@
 #define FAIL(err, status, ...) jfa_error_set(err, status, __VA_ARGS__)
 
 enum { MOST_BACKENDS = 8 };
-static const jfa_backend *backends[MOST_BACKENDS];
-static int backend_count;
+static const jfa_backend *backends[MOST_BACKENDS] = {&jfa_cuda_backend};
+static int backend_count = 1;
 
 jfa_status jfa_backend_result(jfa_status status, jfa_error *backend, jfa_error *err, const char *what) {
     if (!status)

@@ -50,8 +50,7 @@ typedef struct {
     int64_t most_positions; // a length or a number of rows may be this at most
     const jfa_axis *axes[JFA_MAX_AXES];
     int64_t *starts[JFA_MAX_AXES]; // [sequences], running sums where lengths are listed, else NULL; owned
-    int64_t longest[JFA_MAX_AXES];
-    int64_t dims[JFA_MAX_DIMS];                 // extents
+    int64_t dims[JFA_MAX_DIMS];    // extents
     const jfa_tensor *tensors[JFA_MAX_TENSORS]; // NULL: optional, left out
     double params[JFA_MAX_PARAMS];
 } jfa_bound;
@@ -92,5 +91,8 @@ jfa_status jfa_map_fill(const jfa_bound *bound, int map, jfa_tensor_map *out, jf
 // map.
 void jfa_parameters_fill(const jfa_bound *bound, const jfa_work *work, uint64_t records, const uint8_t *maps,
                          uint8_t *block);
+
+// backend_cuda.c: always there; whether the machine has a driver shows when a device is opened.
+extern const jfa_backend jfa_cuda_backend;
 
 #endif

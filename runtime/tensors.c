@@ -52,7 +52,7 @@ static jfa_status check_rows(const jfa_bound *b, int tensor, int dim, jfa_error 
     int axis = info->dims[dim].index;
     int64_t extent = b->tensors[tensor]->extents[dim];
     jfa_status status = check_rows_kind(b, tensor, dim, err);
-    if (status || !b->longest[axis])
+    if (status)
         return status;
     for (int64_t s = 0; s < b->sequences; s++) {
         int64_t base = jfa_bound_base(b, tensor, dim, s), length = jfa_bound_length(b, axis, s);

@@ -240,6 +240,8 @@ static void a_module_for_another_device_is_refused(void **state) {
         {"target sm_100a", "target sm_100", "fake:sm_100a", NULL},
         {"target sm_100a", "target sm_10", "fake:sm_100a",
          "was built for sm_10, but the device 'a fake' is sm_100a"},
+        {"target sm_100a", "target sm_10", "fake:sm_100",
+         "was built for sm_10, but the device 'a fake' is sm_100"},
         {"target sm_100a", "target sm_90a", "fake:sm_100a", "was built for sm_90a"},
         {"target sm_100a", "target sm_100a", "fake:sm_100", "was built for sm_100a"},
         {"shared 131072", "shared 232448", "fake:sm_100a", NULL},

@@ -231,8 +231,10 @@ static void a_line_too_long_or_with_a_nul_is_refused(void **state) {
     assert_int_equal(jfa_manifest_read(text, length, &m, &used, &err), JFA_ERROR_MANIFEST);
     assert_non_null(strstr(err.message, "longer than 1023 bytes"));
     strcpy(text, SAMPLE_MANIFEST);
-    text[20] = 0;
+    text[24] = 0; // within a name, which would be shorter then
+    err.message[0] = 0;
     assert_int_equal(jfa_manifest_read(text, strlen(SAMPLE_MANIFEST), &m, &used, &err), JFA_ERROR_MANIFEST);
+    assert_non_null(strstr(err.message, "with a NUL"));
     free(text);
 }
 
