@@ -165,6 +165,7 @@ typedef struct {
     int op_count;
     Operand *register_places;
     size_t register_bytes; // of one warp
+    bool uses_queue;       // takes work by clusterlaunchcontrol
     struct Constant {
         int32_t at, bytes;
         uint64_t value;
@@ -264,6 +265,8 @@ struct Cluster {
     uint32_t cluster_generation;
     int cluster_arrived;
     Clocks cluster_arriving, cluster_completed;
+    uint64_t *queue;   // the next cluster of this multiprocessor; NULL: the kernel takes none itself
+    bool refusal_seen; // by query_cancel
     SimFault fault; // kind SIM_FAULT_NONE while all is well
     int progress;   // something moved since the last look
 };
@@ -347,6 +350,7 @@ uint64_t sim_random(Cluster *cluster);
 
 // ---------------------------------------------------------------- run.c
 bool run_launch(Launch *launch);
+void run_place_cluster(const Launch *launch, uint64_t number, uint32_t first[3]); // coordinates of its first CTA
 void warp_advance(Warp *warp); // the current group to the next instruction
 void warp_block(Warp *warp, WaitKind kind, uint32_t barrier, uint32_t parity);
 

@@ -223,8 +223,8 @@ static bool init_cta(Cluster *cluster, Cta *cta, int rank) {
         warp->number = w;
         warp->agent = agent_base(cta) + w;
         warp->regs = launch_registers(launch);
-        warp->registers = calloc(1, launch->program->register_bytes + 64);
-        warp->busy = calloc(1, launch->program->register_bytes / 8 + 8);
+        warp->registers = calloc(1, launch->program->register_bytes + 256);
+        warp->busy = calloc(1, launch->program->register_bytes / 8 + 64);
         if (!warp->registers || !warp->busy)
             return false;
         uint32_t here = threads - (uint32_t)w * LANES;
@@ -237,12 +237,19 @@ static bool init_cta(Cluster *cluster, Cta *cta, int rank) {
     return true;
 }
 
-static void place_cta(Launch *launch, Cta *cta, uint64_t number, int rank) {
-    uint32_t clusters[2] = {launch->grid[0] / launch->cluster[0], launch->grid[1] / launch->cluster[1]};
-    uint32_t at[3] = {(uint32_t)(number % clusters[0]), (uint32_t)(number / clusters[0] % clusters[1]), (uint32_t)(number / clusters[0] / clusters[1])};
-    uint32_t in[3] = {(uint32_t)rank % launch->cluster[0], (uint32_t)rank / launch->cluster[0] % launch->cluster[1], (uint32_t)rank / launch->cluster[0] / launch->cluster[1]};
+void run_place_cluster(const Launch *launch, uint64_t number, uint32_t first[3]) {
+    uint64_t clusters[2] = {launch->grid[0] / launch->cluster[0], launch->grid[1] / launch->cluster[1]};
+    uint64_t at[3] = {number % clusters[0], number / clusters[0] % clusters[1], number / clusters[0] / clusters[1]};
     for (int i = 0; i < 3; i++)
-        cta->id[i] = at[i] * launch->cluster[i] + in[i];
+        first[i] = (uint32_t)at[i] * launch->cluster[i];
+}
+
+static void place_cta(Launch *launch, Cta *cta, uint64_t number, int rank) {
+    const uint32_t *size = launch->cluster;
+    uint32_t in[3] = {(uint32_t)rank % size[0], (uint32_t)rank / size[0] % size[1], (uint32_t)rank / size[0] / size[1]};
+    run_place_cluster(launch, number, cta->id);
+    for (int i = 0; i < 3; i++)
+        cta->id[i] += in[i];
     cta->sm = (int)(number % (uint64_t)launch->sim->sm_count);
 }
 
@@ -293,8 +300,8 @@ static void run_cluster(Cluster *cluster) {
         check_exit(&cluster->ctas[c]);
 }
 
-static void run_one(Launch *launch, uint64_t number) {
-    Cluster cluster = {.launch = launch, .random = launch->seed * 0x9E3779B97F4A7C15ull + number * 0xD1B54A32D192ED03ull + 1};
+static void run_one(Launch *launch, uint64_t number, uint64_t *queue) {
+    Cluster cluster = {.launch = launch, .queue = queue, .random = launch->seed * 0x9E3779B97F4A7C15ull + number * 0xD1B54A32D192ED03ull + 1};
     cluster.cta_count = (int)(launch->cluster[0] * launch->cluster[1] * launch->cluster[2]);
     cluster.ctas = calloc((size_t)cluster.cta_count, sizeof(Cta));
     bool good = cluster.ctas != NULL;
@@ -320,16 +327,37 @@ static void run_one(Launch *launch, uint64_t number) {
     pthread_mutex_unlock(&launch->lock);
 }
 
+// A multiprocessor's part of the queue: what its clusters don't take themselves is launched one by one.
+static void run_part(Launch *launch, uint64_t first) {
+    for (uint64_t next = first; next < launch->cluster_total;) {
+        uint64_t number = next;
+        next += (uint64_t)launch->sim->sm_count;
+        run_one(launch, number, &next);
+        pthread_mutex_lock(&launch->lock);
+        bool stop = launch->fault.kind != SIM_FAULT_NONE;
+        pthread_mutex_unlock(&launch->lock);
+        if (stop)
+            return;
+    }
+}
+
 static void *work(void *context) {
     Launch *launch = context;
+    bool parts = launch->program->uses_queue;
+    uint64_t count = launch->cluster_total;
+    if (parts && count > (uint64_t)launch->sim->sm_count)
+        count = (uint64_t)launch->sim->sm_count;
     for (;;) {
         pthread_mutex_lock(&launch->lock);
-        bool stop = launch->next_cluster >= launch->cluster_total || launch->fault.kind != SIM_FAULT_NONE;
+        bool stop = launch->next_cluster >= count || launch->fault.kind != SIM_FAULT_NONE;
         uint64_t number = stop ? 0 : launch->next_cluster++;
         pthread_mutex_unlock(&launch->lock);
         if (stop)
             return NULL;
-        run_one(launch, number);
+        if (parts)
+            run_part(launch, number);
+        else
+            run_one(launch, number, NULL);
     }
 }
 

@@ -81,9 +81,28 @@ static void a_warpgroup_product_is_right_with_every_seed(void **state) {
     }
 }
 
+static void every_tile_of_a_queue_is_worked_on_once(void **state) {
+    (void)state;
+    enum { TILES = 41 };
+    for (int seed = 0; seed < SEEDS; seed++) {
+        Bench bench = bench_open("sm_100a,sms=3");
+        uint32_t found[TILES];
+        bench_option(&bench, "seed", seed);
+        bench_load_file(&bench, "recipe_sm100_clc_loop.ptx");
+        uint64_t out = bench_alloc(&bench, sizeof found, NULL);
+        bench_param_u64(&bench, out);
+        bench_run_well(&bench, (BenchLaunch){"clc_loop", TILES, 128, 1, 0});
+        bench_read(&bench, found, out, sizeof found);
+        for (uint32_t i = 0; i < TILES; i++)
+            assert_int_equal(found[i], i);
+        bench_close(&bench);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_of_two_loaded_tiles_is_right_with_every_seed),
+        cmocka_unit_test(every_tile_of_a_queue_is_worked_on_once),
         cmocka_unit_test(a_warpgroup_product_is_right_with_every_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
