@@ -321,7 +321,7 @@ static void unknown_devices_are_refused_with_the_known_ones(void **state) {
         jfa_error err;
         assert_int_equal(jfa_device_open(NAMES[i], &device, &err), JFA_ERROR_NOT_FOUND);
         assert_non_null(
-            strstr(err.message, "names no device: it must be a backend (fake), a colon and a device"));
+            strstr(err.message, "names no device: it must be a backend (cuda, fake), a colon and a device"));
         assert_null(device);
     }
     static const jfa_backend SAME = {.scheme = "fake"}, NAMELESS = {.scheme = NULL};
