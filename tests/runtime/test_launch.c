@@ -314,7 +314,7 @@ static void ptx_may_end_with_a_nul(void **state) {
 
 static void unknown_devices_are_refused_with_the_known_ones(void **state) {
     (void)state;
-    static const char *const NAMES[] = {"cuda:0", "fake", "", ":", "fakes:0", "fak:0"};
+    static const char *const NAMES[] = {"rocm:0", "fake", "", ":", "fakes:0", "fak:0"};
     fixture_register();
     for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
         jfa_device *device;
