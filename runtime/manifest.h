@@ -39,17 +39,24 @@
 // lengths on the other axes (at least 1 each), equal ones in natural order; within a sequence blocks are in
 // natural order, the last axis fastest.
 //
+// A kernel deals its items itself: in round r, CTA c of G takes item r * G + c, in odd rounds r * G + G - 1 -
+// c, so that the CTA with the heaviest item of a round has the lightest of the next.
+//
 // Maps. Each entry is a dimension of the tensor map and a coordinate of the instruction that uses it:
 //   col:BOX          the innermost dim of the tensor. Always first.
 //   rows:INDEX:BOX   rows of the ragged dim INDEX, extent BOX.
-//   chunk:BOX        steps of col's box along the innermost dim, which is a constant: extent C / box, stride
-//   box. dim:INDEX:BOX    that dim with its extent and stride. end:INDEX        the ragged dim again, extent
-//   rows + 1, box 1.
+//   chunk:BOX        steps of col's box along the innermost dim, a constant C: extent C / col's box.
+//   dim:INDEX:BOX    that dim with its extent and stride.
+//   end:INDEX        the ragged dim again, extent rows + 1, box 1.
+// With a chunk entry col has the extent of its box, otherwise that of the tensor's innermost dim. COLS are
+// the columns of a whole tile, moved in one instruction or several: where the innermost dim is an axis,
+// sequences must be multiples of COLS on it, or end where the tensor ends, because only rows are ragged.
+//
 // With rows and end the map is *ragged*: its address is the tensor's minus R rows (R: the box of rows). For
-// rows [row, row + R) of a sequence that ends before `end` (both counted from the tensor's start), let n =
-// min(R, max(end - row, 0)); the coordinates are rows: R - n, end: row + n. Row i of the box is then outside
-// the map for i >= n (loads give zeros, stores are clipped), and otherwise is row (R - n) + i + (row + n) - R
-// = row + i. With a chunk entry col has the extent of its box, otherwise that of the tensor's innermost dim.
+// rows [row, row + R) of a sequence that ends before `end` (both counted from the tensor's start), let
+// n = min(R, max(end - row, 0)); the coordinates are R - n for rows and row + n for end. Row i of the box is
+// then outside the map for i >= n (loads give zeros, stores are clipped), and otherwise is row
+// (R - n) + i + (row + n) - R = row + i.
 #ifndef JFA_RUNTIME_MANIFEST_H
 #define JFA_RUNTIME_MANIFEST_H
 

@@ -4,6 +4,7 @@
 #include "runtime/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FAIL(err, status, ...) jfa_error_set(err, status, __VA_ARGS__)
 
@@ -76,7 +77,8 @@ static jfa_status count_work(const jfa_bound *b, jfa_work *work, int64_t *sequen
     return JFA_OK;
 }
 
-static void write_record(const jfa_bound *b, int64_t sequence, const int64_t *at, int32_t *words) {
+// The fields of a sequence's records; `start` fields are left for write_sequence.
+static void write_fields(const jfa_bound *b, int64_t sequence, int32_t *words) {
     const jfa_manifest *m = b->manifest;
     for (int i = 0; i < m->field_count; i++) {
         const jfa_field *field = &m->fields[i];
@@ -85,24 +87,32 @@ static void write_record(const jfa_bound *b, int64_t sequence, const int64_t *at
             value = jfa_bound_length(b, field->index, sequence);
         else if (field->kind == JFA_FIELD_BASE)
             value = jfa_bound_base(b, field->index, field->dim, sequence);
-        else if (field->kind == JFA_FIELD_START)
-            for (int k = 0; k < m->block_count; k++)
-                if (m->blocks[k].axis == field->index)
-                    value = at[k];
         words[i] = (int32_t)value; // fits: lengths, rows and sequences are below 2^31 (bind.c, tensors.c)
     }
 }
 
+static void write_starts(const jfa_manifest *m, const int64_t *at, int32_t *words) {
+    for (int i = 0; i < m->field_count; i++)
+        for (int k = 0; k < m->block_count && m->fields[i].kind == JFA_FIELD_START; k++)
+            if (m->blocks[k].axis == m->fields[i].index)
+                words[i] = (int32_t)at[k];
+}
+
 static int32_t *write_sequence(const jfa_bound *b, int64_t sequence, int32_t *words) {
     const jfa_manifest *m = b->manifest;
-    int64_t at[JFA_MAX_BLOCKS] = {0};
+    int64_t at[JFA_MAX_BLOCKS] = {0}, lengths[JFA_MAX_BLOCKS] = {0};
+    int32_t fields[JFA_MAX_FIELDS];
+    write_fields(b, sequence, fields);
+    for (int i = 0; i < m->block_count; i++)
+        lengths[i] = jfa_bound_length(b, m->blocks[i].axis, sequence);
     for (;;) {
-        write_record(b, sequence, at, words);
+        memcpy(words, fields, (size_t)m->field_count * sizeof *words);
+        write_starts(m, at, words);
         words += m->field_count;
         int i = m->block_count - 1;
         for (; i >= 0; i--) {
             at[i] += m->blocks[i].size;
-            if (at[i] < jfa_bound_length(b, m->blocks[i].axis, sequence))
+            if (at[i] < lengths[i])
                 break;
             at[i] = 0;
         }
