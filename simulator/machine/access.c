@@ -125,6 +125,8 @@ static const char *const ACCESS_PARTS[] = {
 
 static bool decode_access(Decoder *d, Op *op) {
     bool load = !strcmp(d->in->parts[0], "ld");
+    if (has(d, "async"))
+        return decode_store_async(d, op);
     op->type = last_type(d);
     op->space = space_of(d);
     op->count = has(d, "v2") ? 2 : has(d, "v4") ? 4 : has(d, "v8") ? 8 : 1;
@@ -198,6 +200,8 @@ static void run_atomic(Warp *warp, const Op *op, uint32_t mask) {
 static bool decode_atomic(Decoder *d, Op *op) {
     static const char *const NAMES[] = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
     op->mode = -1;
+    if (has(d, "async"))
+        return decode_store_async(d, op);
     for (int i = 0; i < 10; i++)
         if (has(d, NAMES[i]))
             op->mode = i;

@@ -25,7 +25,7 @@ Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *)) {
     async->line = op->line;
     async->warp = warp->number;
     async->thread = (uint32_t)(warp->number * LANES + first_lane(warp->groups[warp->current].mask));
-    async->group = async->product_group = -1;
+    async->group = async->product_group = async->copy_group = -1;
     warp_tick(warp);
     async->issued = warp->clocks;
     async->issued.tensor = warp->tensor_after;
@@ -80,6 +80,7 @@ bool async_run_due(Cluster *cluster) {
             any = true;
             cluster->progress = 1;
             async->complete(cta, async);
+            free(async->lanes);
             free(async);
             if (faulted(cluster))
                 return true;

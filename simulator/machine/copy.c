@@ -179,7 +179,10 @@ static void complete_shared_copy(Cta *cta, Async *async) { // to another CTA's s
         uint8_t *target = source ? shared_bytes(&to, (async->shared & 0xFFFFFF) + i, 16, true) : NULL;
         if (!target)
             return;
-        memcpy(target, source, 16);
+        if (!async->reduction)
+            memcpy(target, source, 16);
+        for (int at = 0; async->reduction && at < 16; at += async->map.dtype_bytes)
+            reduce_element(target + at, source + at, async->map.kind, async->map.dtype_bytes, async->reduction);
     }
     mbarrier_complete_bytes(cta, async, async->barrier, async->bytes);
 }
@@ -346,7 +349,7 @@ static bool decode_tensor(Decoder *d, Op *op) {
 
 static bool decode_copy(Decoder *d, Op *op) {
     if (!has(d, "bulk"))
-        return fail(d, "unknown instruction %s", d->in->text);
+        return decode_cp_async(d, op);
     if (has(d, "commit_group")) {
         op->run = run_commit_group;
         return true;
@@ -368,7 +371,7 @@ static bool decode_copy(Decoder *d, Op *op) {
     // The element kinds of tensor maps serve the reductions (CUtensorMapDataType).
     op->type = has(d, "f32") ? 7 : has(d, "f16") ? 6 : has(d, "bf16") ? 9 : has(d, "s32") ? 3 : has(d, "u64") || has(d, "s64") ? 4 : 2;
     op->count = has(d, "f16") || has(d, "bf16") ? 2 : op->type == 4 ? 8 : 4;
-    if (op->mode && op->mode2 != BULK_STORE)
+    if (op->mode && op->mode2 == BULK_LOAD)
         return fail(d, "unsupported form %s", d->in->text);
     op->run = run_bulk;
     return take_operands(d, op, PTX_B64);

@@ -74,7 +74,7 @@ static int special_number(const char *name) {
         {"%cluster_nctaid.x", SPECIAL_CLUSTER_NCTAID_X}, {"%cluster_nctaid.y", SPECIAL_CLUSTER_NCTAID_Y},
         {"%cluster_nctaid.z", SPECIAL_CLUSTER_NCTAID_Z}, {"%lanemask_eq", SPECIAL_LANEMASK_EQ}, {"%lanemask_le", SPECIAL_LANEMASK_LE},
         {"%lanemask_lt", SPECIAL_LANEMASK_LT}, {"%lanemask_ge", SPECIAL_LANEMASK_GE}, {"%lanemask_gt", SPECIAL_LANEMASK_GT},
-        {"%dynamic_smem_size", SPECIAL_DYNAMIC_SHARED}, {"%clock", SPECIAL_CLOCK}, {"%clock64", SPECIAL_CLOCK},
+        {"%dynamic_smem_size", SPECIAL_DYNAMIC_SHARED}, {"%is_explicit_cluster", SPECIAL_EXPLICIT_CLUSTER}, {"%clock", SPECIAL_CLOCK}, {"%clock64", SPECIAL_CLOCK},
         {"%globaltimer", SPECIAL_CLOCK}, {"%globaltimer_lo", SPECIAL_CLOCK},
     };
     for (size_t i = 0; i < sizeof SPECIALS / sizeof SPECIALS[0]; i++)
@@ -122,6 +122,7 @@ static uint64_t special_value(const Warp *warp, int special, uint64_t value, int
     case SPECIAL_LANEMASK_GE: return ~((1u << lane) - 1);
     case SPECIAL_LANEMASK_GT: return lane == 31 ? 0 : ~((1u << (lane + 1)) - 1);
     case SPECIAL_DYNAMIC_SHARED: return launch->dynamic_shared;
+    case SPECIAL_EXPLICIT_CLUSTER: return cta->cluster->cta_count > 1 || launch->program->entry->cluster[0] > 0;
     case SPECIAL_CLOCK: return cta->cluster->now;
     case SPECIAL_SHARED_ADDRESS: return (rank << 24) + SHARED_BASE + value;
     case SPECIAL_EXTERN_SHARED: return (rank << 24) + SHARED_BASE + launch->static_shared + value;

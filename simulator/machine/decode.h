@@ -35,6 +35,9 @@ bool take_operands(Decoder *d, Op *op, int type);
 int operand_start(const Decoder *d, int i);
 int operand_width(const PtxOperand *operand);
 
+bool decode_cp_async(Decoder *d, Op *op);    // cp_async.c
+bool decode_store_async(Decoder *d, Op *op); // st.async, red.async
+
 // Special registers whose value differs by warp or CTA.
 enum {
     SPECIAL_NONE, SPECIAL_TID_X, SPECIAL_TID_Y, SPECIAL_TID_Z, SPECIAL_NTID_X, SPECIAL_NTID_Y, SPECIAL_NTID_Z,
@@ -43,7 +46,7 @@ enum {
     SPECIAL_CLUSTERID_X, SPECIAL_CLUSTERID_Y, SPECIAL_CLUSTERID_Z, SPECIAL_NCLUSTERID_X, SPECIAL_NCLUSTERID_Y,
     SPECIAL_NCLUSTERID_Z, SPECIAL_CLUSTER_CTAID_X, SPECIAL_CLUSTER_CTAID_Y, SPECIAL_CLUSTER_CTAID_Z,
     SPECIAL_CLUSTER_NCTAID_X, SPECIAL_CLUSTER_NCTAID_Y, SPECIAL_CLUSTER_NCTAID_Z, SPECIAL_LANEMASK_EQ, SPECIAL_LANEMASK_LE,
-    SPECIAL_LANEMASK_LT, SPECIAL_LANEMASK_GE, SPECIAL_LANEMASK_GT, SPECIAL_DYNAMIC_SHARED, SPECIAL_CLOCK,
+    SPECIAL_LANEMASK_LT, SPECIAL_LANEMASK_GE, SPECIAL_LANEMASK_GT, SPECIAL_DYNAMIC_SHARED, SPECIAL_CLOCK, SPECIAL_EXPLICIT_CLUSTER,
     SPECIAL_SHARED_ADDRESS, // of a shared variable: value is its offset
     SPECIAL_EXTERN_SHARED,  // of the dynamic shared memory
 };

@@ -111,6 +111,8 @@ struct Async {
     int reduction; // 0: none
     int group;     // bulk group of the issuing thread
     int product_group; // of wgmma; -1: another operation
+    int copy_group;    // of cp.async; -1: another operation
+    uint64_t *lanes;   // of cp.async: addresses; freed with the operation
     uint32_t thread;
     // Products:
     uint32_t d, a_tmem, descriptor, scale_a, scale_b;
@@ -189,7 +191,7 @@ void decode_free(Program *program);
 // ---------------------------------------------------------------- warps
 
 typedef enum {
-    WAIT_NONE, WAIT_MBARRIER, WAIT_BARRIER, WAIT_WARP, WAIT_TMEM, WAIT_REGISTERS, WAIT_ASYNC, WAIT_CLUSTER, WAIT_PRODUCTS,
+    WAIT_NONE, WAIT_MBARRIER, WAIT_BARRIER, WAIT_WARP, WAIT_TMEM, WAIT_REGISTERS, WAIT_ASYNC, WAIT_CLUSTER, WAIT_PRODUCTS, WAIT_COPIES,
 } WaitKind;
 
 typedef struct { // lanes that are at the same place
@@ -217,6 +219,7 @@ struct Warp {
     uint8_t *busy;
     int32_t loading[512]; // places / 8 of the first of those that tcgen05.ld loads
     int busy_loads, busy_products; // tcgen05.ld since the last wait::ld; wgmma under way
+    int copy_group;                // number of cp.async's open group
     int product_group;             // number of wgmma's open group
     uint64_t product_due;          // when the youngest wgmma is due
     bool product_fenced;           // there was a wgmma.fence
@@ -243,7 +246,8 @@ struct Cta {
     struct {
         int arrived, needed; // threads
         uint32_t generation;
-        uint32_t popcount, all, any;
+        uint32_t popcount, all, any; // bar.red, of the threads that arrived; and of the last completed generation:
+        uint32_t done_popcount, done_all, done_any;
         Clocks arriving, completed;
     } named[16];
     Warp *warps;
@@ -337,6 +341,7 @@ void mbarrier_complete_bytes(Cta *cta, Async *async, uint32_t cluster_address, i
 void mbarrier_async_arrive(Cta *cta, Async *async, uint32_t cluster_address, uint32_t mask);
 bool mbarrier_passed(const Mbarrier *barrier, uint32_t parity);
 bool products_are_over(const Warp *warp, int newest_allowed); // wgmma.c
+bool copies_are_over(const Warp *warp, int newest_allowed);   // cp_async.c
 bool wait_is_over(Warp *warp, const Group *group); // may take what it waited for
 const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size);
 

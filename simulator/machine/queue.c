@@ -1,19 +1,21 @@
 // queue.c: work taken from the grid's queue by running clusters (PTX ISA: "clusterlaunchcontrol.try_cancel",
-// "clusterlaunchcontrol.query_cancel"). Each simulated multiprocessor has its part of the queue, so that a run does not
-// depend on the host's threads.
+// "clusterlaunchcontrol.query_cancel"). Each simulated multiprocessor has its part of the queue, so that a
+// run does not depend on the host's threads.
 #include "simulator/machine/decode.h"
 
 #include <string.h>
 
 enum { RESPONSE_BYTES = 16, REFUSE_ONE_IN = 16 };
 
-// The response is opaque in PTX; ours: a mark with the answer in its lowest bit, and the first CTA's coordinates.
+// The response is opaque in PTX; ours: a mark with the answer in its lowest bit, and the first CTA's
+// coordinates.
 static const uint32_t RESPONSE_MARK = 0x434C4300u;
 
 static bool take_cluster(Cluster *cluster, uint32_t first[3]) {
     Launch *launch = cluster->launch;
     // The hardware may refuse although work is left; it then launches that work itself.
-    if (!cluster->queue || *cluster->queue >= launch->cluster_total || sim_random(cluster) % REFUSE_ONE_IN == 0)
+    if (!cluster->queue || *cluster->queue >= launch->cluster_total ||
+        sim_random(cluster) % REFUSE_ONE_IN == 0)
         return false;
     uint64_t number = *cluster->queue;
     *cluster->queue += (uint64_t)launch->sim->sm_count;
@@ -27,7 +29,8 @@ static bool take_cluster(Cluster *cluster, uint32_t first[3]) {
 static bool write_response(Cta *issuer, Async *async, Cta *cta, const uint32_t response[4]) {
     uint32_t place = async->shared & 0xFFFFFF, offset = place - SHARED_BASE;
     if (place < SHARED_BASE || offset + RESPONSE_BYTES > cta->shared_bytes) {
-        fault_async(issuer, async, SIM_FAULT_BOUNDS, "the response lies at shared offset %u of %u bytes", offset, cta->shared_bytes);
+        fault_async(issuer, async, SIM_FAULT_BOUNDS, "the response lies at shared offset %u of %u bytes",
+                    offset, cta->shared_bytes);
         return false;
     }
     if (!race_shared_write(cta, NULL, async->op, async, offset, RESPONSE_BYTES))
@@ -47,7 +50,8 @@ static void complete_request(Cta *cta, Async *async) {
             continue;
         if (!write_response(cta, async, &cluster->ctas[rank], response))
             return;
-        mbarrier_complete_bytes(cta, async, (async->barrier & 0xFFFFFF) | (uint32_t)rank << 24, RESPONSE_BYTES);
+        mbarrier_complete_bytes(cta, async, (async->barrier & 0xFFFFFF) | (uint32_t)rank << 24,
+                                RESPONSE_BYTES);
     }
 }
 
@@ -55,18 +59,22 @@ static void complete_request(Cta *cta, Async *async) {
 static void run_request(Warp *warp, const Op *op, uint32_t mask) {
     FOR_LANES(lane, mask) {
         if (warp->cta->cluster->refusal_seen) {
-            fault(warp, op, SIM_FAULT_UNSUPPORTED, "work is asked for after a refusal was seen, which is undefined");
+            fault(warp, op, SIM_FAULT_UNSUPPORTED,
+                  "work is asked for after a refusal was seen, which is undefined");
             return;
         }
         Async *async = async_new(warp, op, complete_request);
         if (!async)
             return;
         async->thread = (uint32_t)warp->number * LANES + lane;
-        async->shared = (uint32_t)lane_value(warp, &op->operands[0], (int)lane) + (uint32_t)op->operands[0].add;
-        async->barrier = (uint32_t)lane_value(warp, &op->operands[1], (int)lane) + (uint32_t)op->operands[1].add;
+        async->shared =
+            (uint32_t)lane_value(warp, &op->operands[0], (int)lane) + (uint32_t)op->operands[0].add;
+        async->barrier =
+            (uint32_t)lane_value(warp, &op->operands[1], (int)lane) + (uint32_t)op->operands[1].add;
         async->multicast = op->mode ? (1u << warp->cta->cluster->cta_count) - 1 : 0;
         if (async->shared % RESPONSE_BYTES) {
-            fault(warp, op, SIM_FAULT_ALIGNMENT, "shared address 0x%x of the response is not aligned to 16 bytes", async->shared);
+            fault(warp, op, SIM_FAULT_ALIGNMENT,
+                  "shared address 0x%x of the response is not aligned to 16 bytes", async->shared);
             return;
         }
         async_start(warp, async);
@@ -101,7 +109,8 @@ static void run_query(Warp *warp, const Op *op, uint32_t mask) {
 }
 
 static bool decode_queue(Decoder *d, Op *op) {
-    static const char *const QUERIES[] = {"is_canceled", "get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z"};
+    static const char *const QUERIES[] = {"is_canceled", "get_first_ctaid", "get_first_ctaid::x",
+                                          "get_first_ctaid::y", "get_first_ctaid::z"};
     if (!d->module->sim->is_sm100)
         return fail(d, "this chip has no clusterlaunchcontrol");
     if (!strcmp(part(d, 1), "try_cancel")) {

@@ -180,6 +180,7 @@ static void free_cta(Cta *cta) {
     free(cta->warps);
     for (Async *async = cta->pending; async;) {
         Async *next = async->next;
+        free(async->lanes);
         free(async);
         async = next;
     }

@@ -158,7 +158,7 @@ static void run_mbarrier_arrive(Warp *warp, const Op *op, uint32_t mask) {
             return;
         int64_t number = op->operand_count > op->first_list + 1 ? (int64_t)(uint32_t)lane_value(warp, at + 1, (int)lane) : 1;
         if (op->first_list)
-            lane_set(warp, &op->operands[0], (int)lane, barrier->phase);
+            lane_set(warp, &op->operands[0], (int)lane, (uint64_t)barrier->pending << 32 | (barrier->phase & 1));
         if (op->mode & EXPECT)
             barrier->transactions += number;
         if (op->mode & COMPLETE)
@@ -220,8 +220,7 @@ static void run_mbarrier_wait(Warp *warp, const Op *op, uint32_t mask) {
 }
 
 static void run_pending_count(Warp *warp, const Op *op, uint32_t mask) {
-    (void)mask;
-    fault(warp, op, SIM_FAULT_UNSUPPORTED, "mbarrier.pending_count");
+    FOR_LANES(lane, mask) lane_set(warp, &op->operands[0], (int)lane, lane_value(warp, &op->operands[1], (int)lane) >> 32);
 }
 
 static bool decode_mbarrier(Decoder *d, Op *op) {
@@ -261,6 +260,9 @@ static int live_threads(const Cta *cta) {
 
 static void complete_barrier(Cta *cta, int id) {
     cta->named[id].completed = cta->named[id].arriving;
+    cta->named[id].done_popcount = cta->named[id].popcount;
+    cta->named[id].done_all = cta->named[id].all;
+    cta->named[id].done_any = cta->named[id].any;
     cta->named[id].arrived = 0;
     cta->named[id].needed = 0;
     cta->named[id].generation++;
@@ -274,7 +276,26 @@ static void check_barriers(Cta *cta) {
             complete_barrier(cta, id);
 }
 
-enum { BAR_SYNC, BAR_ARRIVE, BAR_RED };
+enum { BAR_SYNC, BAR_ARRIVE, BAR_RED, REDUCED = -1 };
+
+// bar.red: the predicate is the last operand; op->count says what of it is wanted.
+static void add_predicates(Warp *warp, const Op *op, uint32_t mask, uint32_t id) {
+    uint32_t bits = 0;
+    FOR_LANES(lane, mask) bits |= (uint32_t)(lane_value(warp, &op->operands[op->operand_count - 1], (int)lane) & 1) << lane;
+    bits = (op->immediate ? ~bits : bits) & mask;
+    warp->cta->named[id].popcount += (uint32_t)__builtin_popcount(bits);
+    warp->cta->named[id].all &= bits == mask;
+    warp->cta->named[id].any |= bits != 0;
+}
+
+enum { RED_POPC, RED_AND, RED_OR };
+
+static void take_reduction(Warp *warp, const Op *op, uint32_t mask, uint32_t id) {
+    const Cta *cta = warp->cta;
+    uint32_t value = op->count == RED_POPC ? cta->named[id].done_popcount : op->count == RED_AND ? cta->named[id].done_all : cta->named[id].done_any;
+    FOR_LANES(lane, mask) lane_set(warp, &op->operands[0], (int)lane, value);
+    warp->groups[warp->current].pending_limit = 0;
+}
 
 static void run_barrier(Warp *warp, const Op *op, uint32_t mask) {
     Cta *cta = warp->cta;
@@ -289,7 +310,11 @@ static void run_barrier(Warp *warp, const Op *op, uint32_t mask) {
         fault(warp, op, SIM_FAULT_BARRIER, "barrier %u; there are 0..15", id);
         return;
     }
-    bool counted = op->operand_count > op->first_list + 1 && op->mode != BAR_RED;
+    if (op->mode == BAR_RED && warp->groups[warp->current].pending_limit == REDUCED) { // woken: the barrier is complete
+        take_reduction(warp, op, mask, id);
+        return;
+    }
+    bool counted = op->operand_count > op->first_list + 1 + (op->mode == BAR_RED);
     int needed = counted ? (int)lane_value(warp, &op->operands[op->first_list + 1], lane) : -1;
     if (counted && needed % LANES) {
         fault(warp, op, SIM_FAULT_BARRIER, "barrier %u for %d threads; the number must be a multiple of 32", id, needed);
@@ -307,6 +332,8 @@ static void run_barrier(Warp *warp, const Op *op, uint32_t mask) {
     cta->named[id].needed = needed;
     cta->named[id].arrived += counted && mask == live ? LANES : __builtin_popcount(mask);
     warp_release(warp, &cta->named[id].arriving);
+    if (op->mode == BAR_RED)
+        add_predicates(warp, op, mask, id);
     uint32_t generation = cta->named[id].generation;
     int enough = needed < 0 ? live_threads(cta) : needed;
     if (cta->named[id].arrived > enough) {
@@ -317,19 +344,30 @@ static void run_barrier(Warp *warp, const Op *op, uint32_t mask) {
         complete_barrier(cta, (int)id);
         if (op->mode != BAR_ARRIVE)
             warp_acquire(warp, &cta->named[id].completed);
+        if (op->mode == BAR_RED)
+            take_reduction(warp, op, mask, id);
         return;
     }
     if (op->mode != BAR_ARRIVE)
         warp_block(warp, WAIT_BARRIER, id, generation);
+    if (op->mode == BAR_RED) { // executed again for its result
+        warp->groups[warp->current].pending_limit = REDUCED;
+        warp->groups[warp->current].pc--;
+    }
 }
 
 static bool decode_barrier(Decoder *d, Op *op) {
     if (has(d, "warp") || has(d, "cluster"))
         return false;
-    if (has(d, "red"))
-        return fail(d, "unknown instruction %s", d->in->text);
-    op->mode = has(d, "arrive") ? BAR_ARRIVE : BAR_SYNC;
+    op->mode = has(d, "red") ? BAR_RED : has(d, "arrive") ? BAR_ARRIVE : BAR_SYNC;
     op->mode2 = !strcmp(d->in->parts[0], "bar") || has(d, "aligned");
+    if (op->mode == BAR_RED) {
+        op->count = has(d, "popc") ? RED_POPC : has(d, "and") ? RED_AND : RED_OR;
+        op->first_list = 1;
+        if (d->in->operand_count < 3)
+            return false;
+        op->immediate = d->in->operands[d->in->operand_count - 1].negated;
+    }
     op->run = run_barrier;
     op->flags = OP_COLLECTIVE;
     return take_operands(d, op, PTX_B32);
@@ -417,6 +455,7 @@ bool wait_is_over(Warp *warp, const Group *group) {
         cta->register_pool -= (int)group->barrier;
         return true;
     case WAIT_ASYNC: return async_groups_pending(cta, group->barrier, group->pending_limit) == 0;
+    case WAIT_COPIES: return copies_are_over(warp, group->pending_limit);
     case WAIT_PRODUCTS: return products_are_over(warp, group->pending_limit);
     default: return false;
     }
@@ -447,6 +486,7 @@ const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size)
     case WAIT_TMEM: snprintf(buffer, size, "waits for %u free columns of tensor memory", group->barrier); break;
     case WAIT_REGISTERS: snprintf(buffer, size, "waits for %u registers; the CTA's pool has %d", group->barrier, warp->cta->register_pool); break;
     case WAIT_ASYNC: snprintf(buffer, size, "waits for its asynchronous copies"); break;
+    case WAIT_COPIES: snprintf(buffer, size, "waits for its cp.async groups"); break;
     case WAIT_PRODUCTS: snprintf(buffer, size, "waits for its wgmma groups"); break;
     case WAIT_CLUSTER: snprintf(buffer, size, "waits at the cluster barrier"); break;
     default: snprintf(buffer, size, "could run"); break;
