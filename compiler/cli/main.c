@@ -28,7 +28,6 @@ const Command COMMANDS[] = {
      .examples = "  jfac explain examples/dense.jfa --target sm_90a\n",
      .run = command_explain,
      .takes_file = true},
-#ifdef JFAC_HAS_RUN
     {.name = "run",
      .summary = "run a kernel on made-up inputs and compare with its reference",
      .usage = "jfac run FILE [options]",
@@ -39,7 +38,6 @@ const Command COMMANDS[] = {
      .run = command_run,
      .takes_file = true,
      .takes_dims = true},
-#endif
     {.name = "version",
      .summary = "show the versions of jfac, LLVM and ptxas, and the targets",
      .usage = "jfac version",

@@ -36,7 +36,7 @@ typedef struct {
 static void check_case(const Case *test) {
     const char *script =
         arena_format(arena,
-                     "jfac() { '%s' \"$@\"; }; R='%s'; L='m=0,1,127,200;n=128,128,0,256;k=64,0,64,192'\n"
+                     "jfac() { '%s' \"$@\"; }; R='%s'; L='m=0,1,130;n=128,128,128;k=64,0,64'\n"
                      "matmul() { jfac run $R/examples/matmul.jfa \"$@\"; }\n%s",
                      JFAC, REPOSITORY, test->line);
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
@@ -59,8 +59,8 @@ static const Case RIGHT[] = {
     {"matmul --lens $L --no-poison", 0, "pass"},
     {"matmul --lens $L --seed 1 --param alpha=0.5", 0, "pass"},
     {"matmul --lens $L -D STAGES=2 -D dtype=f16", 0, "pass"},
-    {"matmul --batch 2 --len 128 --broadcast B", 0, "pass"},
-    {"printf '# lengths\\n128\\n\\n256\\n64\\n' > lens; matmul --lens-file lens --limit 2 && rm lens", 0,
+    {"matmul --batch 2 --len 64 --broadcast B --lens 'n=128,128;k=64,64'", 0, "pass"},
+    {"printf '# lengths\\n128\\n\\n128\\n64\\n' > lens; matmul --lens-file lens --limit 2 && rm lens", 0,
      "pass"},
     {"jfac build $R/examples/matmul.jfa --emit ptx -o k.ptx && matmul --lens $L --image k.ptx && rm k.ptx", 0,
      "pass"},
