@@ -23,7 +23,7 @@ struct Worker {
     const Program *program;
     int64_t sequence;
     int32_t *index;     // [var]
-    uint64_t *version;  // [var]: changes with its value
+    uint64_t version[DEPTH_LIMIT]; // by depth: changes with the value of the variable there
     uint64_t *known_at; // [node]: version of its innermost variable when it was computed, 0: never
     Scalar *scalars;    // [node]
     void **vectors;     // [node]: REAL or int32_t [largest extent], or NULL
@@ -40,7 +40,7 @@ static int64_t extent(const Worker *w, int var) {
 
 static void set_index(Worker *w, int var, int64_t value) {
     w->index[var] = (int32_t)value;
-    w->version[var] = ++w->clock;
+    w->version[w->program->vars[var].depth] = ++w->clock;
 }
 
 static const Node *node_at(const Worker *w, int node) {
@@ -405,7 +405,7 @@ static void run_steps(Worker *w, const Step *step, int part, int parts) {
 
 void NAME(_worker_run)(Worker *w, int64_t sequence, int part, int parts) {
     w->sequence = sequence;
-    w->version[VAR_SEQUENCE] = ++w->clock;
+    w->version[DEPTH_SEQUENCE] = ++w->clock;
     run_steps(w, w->program->steps, part, parts);
 }
 
@@ -416,15 +416,14 @@ Worker *NAME(_worker_new)(const Evaluation *evaluation) {
         return NULL;
     w->evaluation = evaluation;
     w->program = program;
-    size_t vars = (size_t)program->var_count, nodes = (size_t)program->node_count + 1;
+    size_t vars = (size_t)program->var_count + 1, nodes = (size_t)program->node_count + 1;
     w->index = calloc(vars, sizeof *w->index);
-    w->version = calloc(vars, sizeof *w->version);
     w->known_at = calloc(nodes, sizeof *w->known_at);
     w->scalars = calloc(nodes, sizeof *w->scalars);
     w->vectors = calloc(nodes, sizeof *w->vectors);
-    bool good = w->index && w->version && w->known_at && w->scalars && w->vectors;
-    for (size_t v = 0; good && v < vars; v++)
-        w->version[v] = ++w->clock;
+    bool good = w->index && w->known_at && w->scalars && w->vectors;
+    for (int depth = 0; depth < DEPTH_LIMIT; depth++)
+        w->version[depth] = ++w->clock;
     for (int n = 0; good && n < program->node_count; n++)
         if (program->nodes[n].vector >= 0) {
             w->vectors[n] =
@@ -442,6 +441,6 @@ void NAME(_worker_free)(Worker *w) {
         return;
     for (int n = 0; w->vectors && n < w->program->node_count; n++)
         free(w->vectors[n]);
-    free(w->index), free(w->version), free(w->known_at), free(w->scalars), free(w->vectors);
+    free(w->index), free(w->known_at), free(w->scalars), free(w->vectors);
     free(w);
 }
