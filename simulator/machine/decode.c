@@ -285,7 +285,7 @@ bool take_operands(Decoder *d, Op *op, int type) {
 // ---------------------------------------------------------------- instructions
 
 static bool decode_instruction(Decoder *d, Op *op) {
-    static const OpEntry *const TABLES[] = {ARITHMETIC_OPS, CONVERT_OPS, ACCESS_OPS, SYNC_OPS, WARP_OPS, COPY_OPS, TENSOR_OPS, WGMMA_OPS, MATRIX_OPS, TENSORMAP_OPS, QUEUE_OPS};
+    static const OpEntry *const TABLES[] = {ARITHMETIC_OPS, CONVERT_OPS, ACCESS_OPS, SYNC_OPS, WARP_OPS, COPY_OPS, TENSOR_OPS, WGMMA_OPS, MATRIX_OPS, TENSORMAP_OPS, QUEUE_OPS, CARRY_OPS};
     const PtxInstruction *in = d->in;
     op->source = in;
     op->line = in->line;

@@ -194,6 +194,8 @@ typedef enum {
     WAIT_NONE, WAIT_MBARRIER, WAIT_BARRIER, WAIT_WARP, WAIT_TMEM, WAIT_REGISTERS, WAIT_ASYNC, WAIT_CLUSTER, WAIT_PRODUCTS, WAIT_COPIES,
 } WaitKind;
 
+enum { CONTROL_BRANCH = 1, CONTROL_EXIT, CONTROL_INDEXED }; // mode of an Op with OP_BRANCH
+
 typedef struct { // lanes that are at the same place
     int pc;
     uint32_t mask;
@@ -210,6 +212,7 @@ struct Warp {
     Group groups[LANES];
     int group_count, current;
     uint32_t exited;
+    uint32_t carry; // condition code of each lane
     uint32_t barrier_arrived; // lanes of a diverged warp that are at a CTA barrier
     Clocks clocks;   // clocks.tensor: what was received; tensor_after: what fence::after_thread_sync made usable
     Clock tensor_after;

@@ -66,9 +66,32 @@ static void exit_lanes(Warp *warp, const Op *op, uint32_t mask) {
     cta->cluster->progress = 1;
 }
 
+// brx.idx: each lane goes where its index leads.
+static void leave_by_index(Warp *warp, const Op *op, uint32_t taken) {
+    const PtxOperand *table = &op->source->operands[1];
+    int here = warp->current, pc = warp->groups[here].pc;
+    uint32_t rest = taken, stay = warp->groups[here].mask & ~taken;
+    while (rest) {
+        uint32_t index = (uint32_t)lane_value(warp, &op->operands[0], first_lane(rest)), same = 0;
+        FOR_LANES(lane, rest) same |= (uint32_t)((uint32_t)lane_value(warp, &op->operands[0], (int)lane) == index) << lane;
+        if (index >= (uint32_t)table->count) {
+            fault(warp, op, SIM_FAULT_BOUNDS, "index %u into a table of %d labels", index, table->count);
+            return;
+        }
+        rest &= ~same;
+        Group group = {.pc = table->items[index].target, .mask = same};
+        if (!rest && !stay)
+            warp->groups[here] = group;
+        else
+            warp->groups[warp->group_count++] = group;
+        warp->groups[here].mask &= rest || stay ? ~same : ALL_LANES;
+    }
+    if (stay)
+        warp->groups[here] = (Group){.pc = pc + 1, .mask = stay};
+}
+
 // Branch or exit of the lanes in `taken`; the others of the group go on.
 static void leave(Warp *warp, const Op *op, uint32_t taken) {
-    enum { CONTROL_EXIT = 2 };
     Group *group = &warp->groups[warp->current];
     uint32_t stay = group->mask & ~taken;
     if (op->mode == CONTROL_EXIT) {
@@ -136,7 +159,10 @@ static bool run_warp(Warp *warp, int slice) {
         if ((warp->busy_loads || warp->busy_products) && touches_busy(warp, op))
             return true;
         if (op->flags & OP_BRANCH) {
-            leave(warp, op, mask);
+            if (op->mode == CONTROL_INDEXED)
+                leave_by_index(warp, op, mask);
+            else
+                leave(warp, op, mask);
             if (faulted(cluster))
                 return true;
             if (warp->group_count == 0 || (chosen = choose_group(warp)) < 0)

@@ -9,8 +9,6 @@
 
 static void run_nothing(Warp *warp, const Op *op, uint32_t mask) { (void)warp, (void)op, (void)mask; }
 
-enum { CONTROL_BRANCH = 1, CONTROL_EXIT };
-
 static bool decode_branch(Decoder *d, Op *op) {
     if (d->in->operand_count != 1 || d->in->operands[0].kind != PTX_LABEL)
         return false;
@@ -19,6 +17,17 @@ static bool decode_branch(Decoder *d, Op *op) {
     op->target = d->in->operands[0].target;
     op->run = run_nothing;
     return true;
+}
+
+// brx.idx index, table
+static bool decode_indexed(Decoder *d, Op *op) {
+    const PtxOperand *table = d->in->operand_count == 2 ? &d->in->operands[1] : NULL;
+    if (!table || table->kind != PTX_VECTOR || table->items[0].kind != PTX_LABEL || strcmp(part(d, 1), "idx"))
+        return false;
+    op->flags = OP_BRANCH;
+    op->mode = CONTROL_INDEXED;
+    op->run = run_nothing;
+    return take_operands(d, op, PTX_B32);
 }
 
 static bool decode_exit(Decoder *d, Op *op) {
@@ -275,7 +284,7 @@ static bool decode_setmaxnreg(Decoder *d, Op *op) {
 }
 
 const OpEntry WARP_OPS[] = {
-    {"bra", decode_branch}, {"ret", decode_exit}, {"exit", decode_exit}, {"trap", decode_trap}, {"bar", decode_bar_warp},
+    {"bra", decode_branch}, {"brx", decode_indexed}, {"ret", decode_exit}, {"exit", decode_exit}, {"trap", decode_trap}, {"bar", decode_bar_warp},
     {"shfl", decode_shuffle}, {"vote", decode_vote}, {"redux", decode_redux}, {"match", decode_match}, {"activemask", decode_activemask},
     {"elect", decode_elect}, {"setmaxnreg", decode_setmaxnreg}, {"nanosleep", decode_nothing}, {"griddepcontrol", decode_nothing},
     {"pmevent", decode_nothing}, {NULL, NULL},
