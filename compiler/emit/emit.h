@@ -53,7 +53,7 @@ typedef struct {
 
 typedef struct {
     const char *ptxas; // NULL: see emit_find_ptxas
-    bool line_info;    // -lineinfo
+    bool line_info;    // -lineinfo; without it the cubin holds neither source lines nor the PTX's text
 } EmitCubinOptions;
 
 // Where ptxas is: $JFAC_PTXAS, the one installed into the build folder, PATH, $CUDA_HOME/bin,

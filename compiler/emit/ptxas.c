@@ -143,10 +143,35 @@ static bool run_ptxas(const Workspace *work, const Target *target, const EmitCub
     return false;
 }
 
+// Where PTX has .loc lines, ptxas keeps them and the whole PTX text in the cubin even without -lineinfo. So
+// they are left out unless they are asked for: the lines of PTX ISA, "Debugging Directives", that LLVM writes
+// for line tables.
+static const char *without_line_info(const char *ptx, Arena *arena) {
+    static const char *const DIRECTIVES[] = {".loc", ".file", ".section"};
+    char *kept = arena_alloc(arena, strlen(ptx) + 1), *end = kept;
+    while (*ptx) {
+        size_t length = strcspn(ptx, "\n"), indent = strspn(ptx, " \t"),
+               word = strcspn(ptx + indent, " \t\n");
+        length += ptx[length] == '\n';
+        bool is_line_info = false;
+        for (size_t i = 0; i < sizeof DIRECTIVES / sizeof DIRECTIVES[0]; i++)
+            is_line_info = is_line_info ||
+                           (strlen(DIRECTIVES[i]) == word && !strncmp(ptx + indent, DIRECTIVES[i], word));
+        if (!is_line_info) {
+            memcpy(end, ptx, length);
+            end += length;
+        }
+        ptx += length;
+    }
+    return kept;
+}
+
 static bool assemble(const Workspace *work, const char *ptx, const Target *target,
                      const EmitCubinOptions *options, Arena *arena, void **cubin, size_t *length,
                      EmitReport *report, const char **message) {
     const char *complaint;
+    if (!options || !options->line_info)
+        ptx = without_line_info(ptx, arena);
     if (!file_write_whole(work->ptx, ptx, strlen(ptx), &complaint)) {
         *message = arena_format(arena, "%s", complaint);
         return false;

@@ -1,5 +1,6 @@
 // ptxas: finding it, running it, reading its log. A stand-in (a shell script) plays the ptxas that fails in
 // ways which a real one can't be made to; the real one is used where there is one.
+#define _GNU_SOURCE // memmem
 #include "compiler/emit/emit.h"
 
 #include <setjmp.h>
@@ -256,6 +257,38 @@ static void the_real_ptxas_gives_a_cubin_and_its_numbers(void **state) {
     arena_free(arena);
 }
 
+// Sections of the cubin are found by their names in its table of strings.
+static bool has_text(const void *bytes, size_t length, const char *text) {
+    return memmem(bytes, length, text, strlen(text) + 1) != NULL;
+}
+
+static void source_lines_are_in_the_cubin_only_when_asked_for(void **state) {
+    (void)state;
+    static const char WITH_LINES[] =
+        ".version 8.4\n.target sm_90a\n.address_size 64\n"
+        ".visible .entry one(.param .u64 p)\n{\n.reg .b64 %r<2>;\n"
+        "\t.loc\t1 5 3\nld.param.u64 %r1, [p];\nst.global.u64 [%r1], %r1;\nret;\n}\n"
+        "\t.file\t1 \"secret.jfa\"\n";
+    Arena *arena = arena_new();
+    const char *message = NULL;
+    if (!emit_find_ptxas(arena, &message)) {
+        arena_free(arena);
+        skip();
+    }
+    for (int line_info = 0; line_info < 2; line_info++) {
+        void *cubin = NULL;
+        size_t length = 0;
+        EmitReport report;
+        EmitCubinOptions options = {.line_info = line_info};
+        if (!emit_cubin(WITH_LINES, target_find("sm_90a"), &options, arena, &cubin, &length, &report,
+                        &message))
+            fail_msg("%s", message);
+        assert_int_equal(has_text(cubin, length, ".debug_line"), line_info);
+        assert_int_equal(has_text(cubin, length, "secret.jfa"), line_info);
+    }
+    arena_free(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_log_gives_numbers_per_entry_and_what_is_worth_a_note),
@@ -265,6 +298,7 @@ int main(void) {
         cmocka_unit_test(a_ptxas_that_fails_is_a_message_and_leaves_no_files),
         cmocka_unit_test(a_cubin_that_is_no_elf_file_has_no_code_size),
         cmocka_unit_test(a_signal_during_the_run_leaves_no_files),
+        cmocka_unit_test(source_lines_are_in_the_cubin_only_when_asked_for),
         cmocka_unit_test(the_real_ptxas_gives_a_cubin_and_its_numbers),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
