@@ -49,7 +49,8 @@ void jfac_free(Jfac *jfac) {
 bool jfac_parse(Jfac *jfac, const JfacOptions *options) {
     if (!jfac->parsed) {
         double start = now_ms();
-        jfac->tree = sema_load(jfac->arena, &jfac->diag, options->path, options->include_dirs, options->include_dir_count);
+        jfac->tree = sema_load(jfac->arena, &jfac->diag, options->path, options->include_dirs,
+                               options->include_dir_count);
         jfac->parsed = true;
         jfac->times.front_ms += now_ms() - start;
     }
@@ -64,7 +65,8 @@ static void check(Jfac *jfac, const JfacOptions *options) {
         const char *names[8];
         for (int i = 0; i < count; i++)
             names[i] = all[i]->name;
-        DiagItem *item = diag_error(&jfac->diag, (Span){-1, 0, 0}, "unknown-target", "there is no target '%s'", options->target);
+        DiagItem *item = diag_error(&jfac->diag, (Span){-1, 0, 0}, "unknown-target",
+                                    "there is no target '%s'", options->target);
         const char *closest = diag_closest(options->target, names, count);
         diag_help(item, "the nearest is '%s'", closest ? closest : names[0]);
         return;
@@ -120,10 +122,24 @@ bool jfac_lower(Jfac *jfac, const JfacOptions *options, const char **message) {
     return jfac->lowered;
 }
 
-const Diag *jfac_diag(const Jfac *jfac) { return &jfac->diag; }
-const Ast *jfac_tree(const Jfac *jfac) { return jfac->tree; }
-const SemaParts *jfac_parts(const Jfac *jfac) { return &jfac->parts; }
-const Plan *jfac_plan(const Jfac *jfac) { return jfac->plan; }
-const char *jfac_ptx(const Jfac *jfac) { return jfac->ptx; }
-const char *jfac_llvm(const Jfac *jfac) { return jfac->llvm; }
-JfacTimes jfac_times(const Jfac *jfac) { return jfac->times; }
+const Diag *jfac_diag(const Jfac *jfac) {
+    return &jfac->diag;
+}
+const Ast *jfac_tree(const Jfac *jfac) {
+    return jfac->tree;
+}
+const SemaParts *jfac_parts(const Jfac *jfac) {
+    return &jfac->parts;
+}
+const Plan *jfac_plan(const Jfac *jfac) {
+    return jfac->plan;
+}
+const char *jfac_ptx(const Jfac *jfac) {
+    return jfac->ptx;
+}
+const char *jfac_llvm(const Jfac *jfac) {
+    return jfac->llvm;
+}
+JfacTimes jfac_times(const Jfac *jfac) {
+    return jfac->times;
+}

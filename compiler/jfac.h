@@ -1,5 +1,5 @@
-// jfac.h: the compiler as a library: one compilation from a .jfa file to PTX with its manifest. Assembling to a cubin
-// is emit/emit.h. Not safe for several threads on one Jfac; different ones are independent.
+// jfac.h: the compiler as a library: one compilation from a .jfa file to PTX with its manifest. Assembling to
+// a cubin is emit/emit.h. Not safe for several threads on one Jfac; different ones are independent.
 #ifndef JFA_COMPILER_JFAC_H
 #define JFA_COMPILER_JFAC_H
 
@@ -27,8 +27,8 @@ typedef struct Jfac Jfac;
 Jfac *jfac_new(void); // NULL: out of memory
 void jfac_free(Jfac *jfac);
 
-// Each step runs the ones before it if they haven't run. False: errors are in jfac_diag (for jfac_lower also an
-// internal error as its message). Strings and trees belong to the Jfac.
+// Each step runs the ones before it if they haven't run. False: errors are in jfac_diag (for jfac_lower also
+// an internal error as its message). Strings and trees belong to the Jfac.
 bool jfac_parse(Jfac *jfac, const JfacOptions *options);
 bool jfac_check(Jfac *jfac, const JfacOptions *options);
 bool jfac_lower(Jfac *jfac, const JfacOptions *options, const char **message);

@@ -4,7 +4,8 @@
 #include <string.h>
 
 int elem_bytes(Elem elem) {
-    static const int BYTES[ELEM_COUNT] = {[ELEM_BOOL] = 1, [ELEM_I32] = 4, [ELEM_F32] = 4, [ELEM_BF16] = 2, [ELEM_F16] = 2};
+    static const int BYTES[ELEM_COUNT] = {
+        [ELEM_BOOL] = 1, [ELEM_I32] = 4, [ELEM_F32] = 4, [ELEM_BF16] = 2, [ELEM_F16] = 2};
     return BYTES[elem];
 }
 
@@ -13,21 +14,48 @@ const char *elem_name(Elem elem) {
     return NAMES[elem];
 }
 
-bool elem_is_float(Elem elem) { return elem >= ELEM_F32; }
+bool elem_is_float(Elem elem) {
+    return elem >= ELEM_F32;
+}
 
 // Compute capability 10.0: 227 KB of shared memory a CTA, 512 columns of tensor memory (PTX ISA, tcgen05).
-// Product shapes: PTX ISA, tcgen05.mma kind::f16, cta_group::1; N in steps of 16 so that A may come from tensor memory.
+// Product shapes: PTX ISA, tcgen05.mma kind::f16, cta_group::1; N in steps of 16 so that A may come from
+// tensor memory.
 static const Target SM_100A = {
-    .name = "sm_100a", .family = "sm_100", .ptx = "+ptx86", .shared_bytes = 232448, .tmem_columns = 512,
-    .tmem_lanes = 128, .registers = 65536, .max_threads = 1024, .max_regs = 255, .max_mbarriers = 512,
-    .product_m = {128}, .product_m_count = 1, .product_n_step = 16, .product_n_max = 256, .product_k = 16,
+    .name = "sm_100a",
+    .family = "sm_100",
+    .ptx = "+ptx86",
+    .shared_bytes = 232448,
+    .tmem_columns = 512,
+    .tmem_lanes = 128,
+    .registers = 65536,
+    .max_threads = 1024,
+    .max_regs = 255,
+    .max_mbarriers = 512,
+    .product_m = {128},
+    .product_m_count = 1,
+    .product_n_step = 16,
+    .product_n_max = 256,
+    .product_k = 16,
 };
 
 // Compute capability 9.0; PTX ISA, wgmma.mma_async.
 static const Target SM_90A = {
-    .name = "sm_90a", .family = "sm_90", .ptx = "+ptx84", .shared_bytes = 232448, .tmem_columns = 0,
-    .tmem_lanes = 0, .registers = 65536, .max_threads = 1024, .max_regs = 255, .max_mbarriers = 512,
-    .product_m = {64}, .product_m_count = 1, .product_n_step = 8, .product_n_max = 256, .product_k = 16,
+    .name = "sm_90a",
+    .family = "sm_90",
+    .ptx = "+ptx84",
+    .shared_bytes = 232448,
+    .tmem_columns = 0,
+    .tmem_lanes = 0,
+    .registers = 65536,
+    .max_threads = 1024,
+    .max_regs = 255,
+    .max_mbarriers = 512,
+    .product_m = {64},
+    .product_m_count = 1,
+    .product_n_step = 8,
+    .product_n_max = 256,
+    .product_k = 16,
 };
 
 static const Target *const TARGETS[] = {&SM_100A, &SM_90A};

@@ -1,5 +1,5 @@
-// target.h: what the compiler knows of a chip: one table of facts each. Nothing outside compiler/lower/ asks which
-// target it is. Numbers: PTX ISA and CUDA programming guide as named beside each in target.c.
+// target.h: what the compiler knows of a chip: one table of facts each. Nothing outside compiler/lower/ asks
+// which target it is. Numbers: PTX ISA and CUDA programming guide as named beside each in target.c.
 #ifndef JFA_COMPILER_TARGET_H
 #define JFA_COMPILER_TARGET_H
 
@@ -19,10 +19,10 @@ typedef struct Target {
     int64_t shared_bytes; // per CTA
     int tmem_columns;     // 0: no tensor memory
     int tmem_lanes;
-    int registers;        // 32-bit, per SM
-    int max_threads;      // per CTA
-    int max_regs;         // per thread
-    int max_mbarriers;    // our limit: what fits beside the buffers is checked apart
+    int registers;     // 32-bit, per SM
+    int max_threads;   // per CTA
+    int max_regs;      // per thread
+    int max_mbarriers; // our limit: what fits beside the buffers is checked apart
     // Shapes of one tensor-core product instruction with 16-bit operands.
     int product_m[2], product_m_count;
     int product_n_step, product_n_max;
@@ -32,12 +32,13 @@ typedef struct Target {
 const Target *target_find(const char *name); // NULL: unknown
 const Target *const *target_all(int *count);
 
-// Registers per thread that ptxas gives a CTA of that many threads at launch (one CTA an SM): the largest multiple of
-// 8 such that all threads fit, at most 255.
+// Registers per thread that ptxas gives a CTA of that many threads at launch (one CTA an SM): the largest
+// multiple of 8 such that all threads fit, at most 255.
 int target_launch_regs(const Target *target, int threads);
 
-// The swizzle of a shared-memory tile whose rows have that many bytes: the widest of 128, 64 and 32 bytes that divides
-// them (PTX ISA, "Tensors: swizzling modes"); 0 when none does. A tile lies as [chunk][row][swizzle bytes].
+// The swizzle of a shared-memory tile whose rows have that many bytes: the widest of 128, 64 and 32 bytes
+// that divides them (PTX ISA, "Tensors: swizzling modes"); 0 when none does. A tile lies as
+// [chunk][row][swizzle bytes].
 int swizzle_bytes_for(int row_bytes);
 
 #endif

@@ -22,7 +22,9 @@ static void out_of_memory(void) {
     exit(71);
 }
 
-Arena *arena_new(void) { return calloc(1, sizeof(Arena)); }
+Arena *arena_new(void) {
+    return calloc(1, sizeof(Arena));
+}
 
 void arena_free(Arena *arena) {
     if (!arena)
@@ -35,7 +37,9 @@ void arena_free(Arena *arena) {
     free(arena);
 }
 
-static size_t header_bytes(void) { return (sizeof(Block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+static size_t header_bytes(void) {
+    return (sizeof(Block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
 
 void *arena_alloc(Arena *arena, size_t bytes) {
     if (bytes > SIZE_MAX / 2)

@@ -10,8 +10,8 @@ typedef struct Arena Arena;
 Arena *arena_new(void); // NULL when memory is out
 void arena_free(Arena *arena);
 
-// Zeroed memory, aligned for any type. When memory is out, prints a message and ends the process with status 71:
-// a compiler can do nothing sensible then, and no output file exists before the last step.
+// Zeroed memory, aligned for any type. When memory is out, prints a message and ends the process with status
+// 71: a compiler can do nothing sensible then, and no output file exists before the last step.
 void *arena_alloc(Arena *arena, size_t bytes);
 char *arena_copy(Arena *arena, const char *text, size_t length); // NUL-terminated copy
 char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -38,7 +38,8 @@ Ast *ast_append(Ast *list, Ast *item) {
 }
 
 static Ast *parse(Arena *arena, Diag *diag, int file, bool expression) {
-    ParserState state = {.arena = arena, .diag = diag, .file = file, .expression = expression, .first_token = true};
+    ParserState state = {
+        .arena = arena, .diag = diag, .file = file, .expression = expression, .first_token = true};
     const Source *source = &diag->sources->files[file];
     yyscan_t scanner;
     if (jfa_yylex_init_extra(&state, &scanner))
@@ -53,27 +54,39 @@ static Ast *parse(Arena *arena, Diag *diag, int file, bool expression) {
     return state.result;
 }
 
-Ast *parse_file(Arena *arena, Diag *diag, int file) { return parse(arena, diag, file, false); }
+Ast *parse_file(Arena *arena, Diag *diag, int file) {
+    return parse(arena, diag, file, false);
+}
 
-Ast *parse_expression(Arena *arena, Diag *diag, int file) { return parse(arena, diag, file, true); }
+Ast *parse_expression(Arena *arena, Diag *diag, int file) {
+    return parse(arena, diag, file, true);
+}
 
 static const char *const KIND_NAMES[AST_KIND_COUNT] = {
-    [AST_INT] = "int",           [AST_FLOAT] = "float",         [AST_BOOL] = "bool",
-    [AST_INF] = "inf",           [AST_NAME] = "name",           [AST_UNARY] = "unary",
-    [AST_BINARY] = "binary",     [AST_CHOICE] = "choice",       [AST_CALL] = "call",
-    [AST_INDEX] = "index",       [AST_MEMBER] = "member",       [AST_TRANSPOSE] = "transpose",
-    [AST_REDUCE] = "reduce",     [AST_BIND] = "bind",           [AST_TYPE] = "type",
-    [AST_USE] = "use",           [AST_FAMILY] = "family",       [AST_SCHEDULE] = "schedule",
-    [AST_KERNEL] = "kernel",     [AST_CONST] = "const",         [AST_FUNCTION] = "fn",
-    [AST_OPTION] = "option",     [AST_AXIS] = "axis",           [AST_DIM] = "dim",
-    [AST_TENSOR] = "tensor",     [AST_PARAM] = "param",         [AST_HOOK] = "hook",
-    [AST_REFERENCE] = "reference", [AST_SETTING] = "setting",   [AST_MATH] = "math",
-    [AST_BUFFER] = "buffer",     [AST_PIPE] = "pipe",           [AST_GRID] = "grid",
-    [AST_WALK] = "walk",         [AST_ROLE] = "role",           [AST_LET] = "let",
-    [AST_VAR] = "var",           [AST_ASSIGN] = "assign",       [AST_TAKE] = "take",
-    [AST_PUT] = "put",           [AST_FILL] = "fill",           [AST_ACCUM] = "accumulate",
-    [AST_FREE] = "free",         [AST_UPDATE] = "update",       [AST_STORE] = "store",
-    [AST_FOR] = "for",           [AST_IF] = "if",
+    [AST_INT] = "int",         [AST_FLOAT] = "float",
+    [AST_BOOL] = "bool",       [AST_INF] = "inf",
+    [AST_NAME] = "name",       [AST_UNARY] = "unary",
+    [AST_BINARY] = "binary",   [AST_CHOICE] = "choice",
+    [AST_CALL] = "call",       [AST_INDEX] = "index",
+    [AST_MEMBER] = "member",   [AST_TRANSPOSE] = "transpose",
+    [AST_REDUCE] = "reduce",   [AST_BIND] = "bind",
+    [AST_TYPE] = "type",       [AST_USE] = "use",
+    [AST_FAMILY] = "family",   [AST_SCHEDULE] = "schedule",
+    [AST_KERNEL] = "kernel",   [AST_CONST] = "const",
+    [AST_FUNCTION] = "fn",     [AST_OPTION] = "option",
+    [AST_AXIS] = "axis",       [AST_DIM] = "dim",
+    [AST_TENSOR] = "tensor",   [AST_PARAM] = "param",
+    [AST_HOOK] = "hook",       [AST_REFERENCE] = "reference",
+    [AST_SETTING] = "setting", [AST_MATH] = "math",
+    [AST_BUFFER] = "buffer",   [AST_PIPE] = "pipe",
+    [AST_GRID] = "grid",       [AST_WALK] = "walk",
+    [AST_ROLE] = "role",       [AST_LET] = "let",
+    [AST_VAR] = "var",         [AST_ASSIGN] = "assign",
+    [AST_TAKE] = "take",       [AST_PUT] = "put",
+    [AST_FILL] = "fill",       [AST_ACCUM] = "accumulate",
+    [AST_FREE] = "free",       [AST_UPDATE] = "update",
+    [AST_STORE] = "store",     [AST_FOR] = "for",
+    [AST_IF] = "if",
 };
 
 const char *ast_op_text(int op) {
@@ -117,7 +130,9 @@ static void print_node(const Ast *node, const char *label, int depth, FILE *out)
     }
 }
 
-void ast_print(const Ast *items, FILE *out) { print_node(items, "", 0, out); }
+void ast_print(const Ast *items, FILE *out) {
+    print_node(items, "", 0, out);
+}
 
 const char *ast_text(const SourceSet *sources, Arena *arena, Span span) {
     if (span.file < 0)

@@ -44,7 +44,8 @@ typedef enum {
     AST_PIPE,      // name, list (dims), name2 (buffer), name3 (from), list2 (to: AST_NAME), flag (in place)
     AST_GRID,      // name (tiles), list (AST_BIND), list2 (modifiers: AST_NAME)
     AST_WALK,      // name, list (one AST_BIND), a (where) or NULL
-    AST_ROLE,      // name, list (AST_BIND of the replica, or NULL), a (warps), b (regs) or NULL, list2 (statements)
+    AST_ROLE,      // name, list (AST_BIND of the replica, or NULL), a (warps), b (regs) or NULL, list2
+                   // (statements)
     // --- statements
     AST_LET,    // name, list (AST_BINDs: a family of values) or NULL, a
     AST_VAR,    // name, b (AST_TYPE), a
@@ -82,8 +83,8 @@ struct Ast {
     Ast *next;
 };
 
-// Parses file number `file`. Returns its top-level items in order; errors go to diag, and the items that could be
-// read are returned all the same, so that later checks can report too.
+// Parses file number `file`. Returns its top-level items in order; errors go to diag, and the items that
+// could be read are returned all the same, so that later checks can report too.
 Ast *parse_file(Arena *arena, Diag *diag, int file);
 
 // Parses "NAME = VALUE" texts given on a command line: an expression on its own.

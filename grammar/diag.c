@@ -67,7 +67,9 @@ static void print_place(const Diag *diag, Span span, FILE *out) {
     fprintf(out, "%s:%d:%d: ", diag->sources->files[span.file].path, place.line, place.column);
 }
 
-static int printable(unsigned char c) { return c >= 32 && c != 127 ? c : c == '\t' ? '\t' : '?'; }
+static int printable(unsigned char c) {
+    return c >= 32 && c != 127 ? c : c == '\t' ? '\t' : '?';
+}
 
 // The source line with a caret line below it; tabs are kept so that the caret stands right.
 static void print_snippet(const Diag *diag, Span span, FILE *out) {

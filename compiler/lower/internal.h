@@ -1,5 +1,5 @@
-// internal.h: shared by the files of this room. The walk over statements and the math are target-neutral; what a
-// target's engines do is behind the table `Engines`.
+// internal.h: shared by the files of this room. The walk over statements and the math are target-neutral;
+// what a target's engines do is behind the table `Engines`.
 #ifndef JFA_COMPILER_LOWER_INTERNAL_H
 #define JFA_COMPILER_LOWER_INTERNAL_H
 
@@ -12,7 +12,8 @@ typedef struct Lower Lower;
 
 // What differs between chips. Addresses are 32-bit shared-window or tensor-memory addresses.
 typedef struct {
-    // Start and end of the CTA, executed by all threads; between them l->tmem holds the base of tensor memory.
+    // Start and end of the CTA, executed by all threads; between them l->tmem holds the base of tensor
+    // memory.
     void (*begin)(Lower *l);
     void (*end)(Lower *l);
     // Called after a wait for, and before an arrival about, bytes in tensor memory.
@@ -71,7 +72,7 @@ struct Lower {
     LLVMMetadataRef debug_scope, *debug_files;
     Value function;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, void_type, shared_pointer, global_pointer;
-    Value shared_base; // i32 shared-window address of the dynamic shared memory
+    Value shared_base;        // i32 shared-window address of the dynamic shared memory
     Value thread, warp, lane; // i32 in the CTA
     Value tmem;               // i32
     Value *arg_values;        // parallel to args->args
@@ -89,7 +90,8 @@ struct Lower {
     CacheEntry cache[CACHE_SIZE];
     int cache_used;
     bool out_of_rings;
-    // Tiles in tensor memory are read only within this window of columns (0: whole), so that a piece lives in registers.
+    // Tiles in tensor memory are read only within this window of columns (0: whole), so that a piece lives in
+    // registers.
     int window_first, window_count;
 };
 
@@ -121,9 +123,11 @@ void ir_at(Lower *l, LLVMBasicBlockRef block);
 void ir_jump(Lower *l, LLVMBasicBlockRef block);
 void ir_branch(Lower *l, Value condition, LLVMBasicBlockRef yes, LLVMBasicBlockRef no);
 // Calls an intrinsic by name; `types` are the overloaded types.
-Value ir_intrinsic(Lower *l, const char *name, LLVMTypeRef *types, int type_count, Value *args, int arg_count);
+Value ir_intrinsic(Lower *l, const char *name, LLVMTypeRef *types, int type_count, Value *args,
+                   int arg_count);
 // Inline assembly. `pure`: no side effect, may be moved, merged and dropped.
-Value ir_asm(Lower *l, LLVMTypeRef result, const char *text, const char *constraints, bool pure, Value *args, int count);
+Value ir_asm(Lower *l, LLVMTypeRef result, const char *text, const char *constraints, bool pure, Value *args,
+             int count);
 #define IR_ARGS(...) (Value[]){__VA_ARGS__}, (int)(sizeof((Value[]){__VA_ARGS__}) / sizeof(Value))
 
 // ---------------------------------------------------------------- ptx.c: instructions that both targets have
@@ -148,7 +152,8 @@ Value ptx_pack(Lower *l, Elem elem, Value low, Value high);
 Value ptx_math(Lower *l, const char *instruction, Value a);
 
 // ---------------------------------------------------------------- math.c
-// The value of an expression in column `column` (ignored where it doesn't vary). Values are kept until cache_clear.
+// The value of an expression in column `column` (ignored where it doesn't vary). Values are kept until
+// cache_clear.
 Value math_value(Lower *l, const Expr *expr, int column);
 void math_cache_clear(Lower *l);
 Value math_uniform(Lower *l, const Expr *expr);

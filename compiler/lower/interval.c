@@ -1,6 +1,7 @@
 // interval.c: the class of a block. The mask is evaluated over the block's rectangle of positions by interval
-// arithmetic, in 64 bits, as code that runs once a block: must = every element is seen, may = some element could be.
-// Sound: where an expression can't be bounded, may is true and must is false, and the block counts as partial.
+// arithmetic, in 64 bits, as code that runs once a block: must = every element is seen, may = some element
+// could be. Sound: where an expression can't be bounded, may is true and must is false, and the block counts
+// as partial.
 #include "compiler/lower/internal.h"
 
 #include "grammar/ast.h"
@@ -24,7 +25,7 @@ typedef struct {
         const Expr *expr;
         Range range;
         Truth truth;
-    } *known;
+    } * known;
     int known_count;
 } Rectangle;
 
@@ -47,12 +48,17 @@ static Value greater(Lower *l, Value a, Value b) {
     return ir_select(l, LLVMBuildICmp(l->builder, LLVMIntSLT, a, b, ""), b, a);
 }
 
-static Range unknown(Lower *l) { return (Range){ir_long(l, INT32_MIN), ir_long(l, INT32_MAX)}; }
+static Range unknown(Lower *l) {
+    return (Range){ir_long(l, INT32_MIN), ir_long(l, INT32_MAX)};
+}
 
-static Range hull(Lower *l, Range a, Range b) { return (Range){smaller(l, a.low, b.low), greater(l, a.high, b.high)}; }
+static Range hull(Lower *l, Range a, Range b) {
+    return (Range){smaller(l, a.low, b.low), greater(l, a.high, b.high)};
+}
 
 static Range multiplied(Lower *l, Range a, Range b) {
-    Value products[4] = {ir_mul(l, a.low, b.low), ir_mul(l, a.low, b.high), ir_mul(l, a.high, b.low), ir_mul(l, a.high, b.high)};
+    Value products[4] = {ir_mul(l, a.low, b.low), ir_mul(l, a.low, b.high), ir_mul(l, a.high, b.low),
+                         ir_mul(l, a.high, b.high)};
     Range range = {products[0], products[0]};
     for (int i = 1; i < 4; i++)
         range = hull(l, range, (Range){products[i], products[i]});
@@ -65,14 +71,17 @@ static Range divided(Lower *l, Range a, int64_t divisor) {
     return (Range){LLVMBuildSDiv(l->builder, a.low, by, ""), LLVMBuildSDiv(l->builder, a.high, by, "")};
 }
 
-// If the whole range has one quotient, the remainder is monotonic in it; else it is anywhere in its own range.
+// If the whole range has one quotient, the remainder is monotonic in it; else it is anywhere in its own
+// range.
 static Range remainder_of(Lower *l, Range a, int64_t divisor) {
     Range quotient = divided(l, a, divisor);
     Value by = ir_long(l, divisor), zero = ir_long(l, 0), last = ir_long(l, divisor - 1);
     Value low = LLVMBuildSRem(l->builder, a.low, by, ""), high = LLVMBuildSRem(l->builder, a.high, by, "");
-    Value same = ir_and(l, ir_equal(l, quotient.low, quotient.high), LLVMBuildICmp(l->builder, LLVMIntSGE, a.low, zero, ""));
+    Value same = ir_and(l, ir_equal(l, quotient.low, quotient.high),
+                        LLVMBuildICmp(l->builder, LLVMIntSGE, a.low, zero, ""));
     Value negative = LLVMBuildICmp(l->builder, LLVMIntSLT, a.low, zero, "");
-    return (Range){ir_select(l, same, low, ir_select(l, negative, ir_long(l, 1 - divisor), zero)), ir_select(l, same, high, last)};
+    return (Range){ir_select(l, same, low, ir_select(l, negative, ir_long(l, 1 - divisor), zero)),
+                   ir_select(l, same, high, last)};
 }
 
 static Truth compare(Rectangle *r, int op, Expr *a_expr, Expr *b_expr) {
@@ -81,15 +90,25 @@ static Truth compare(Rectangle *r, int op, Expr *a_expr, Expr *b_expr) {
         return (Truth){ir_bool(l, false), ir_bool(l, true)};
     Range a = range_of(r, a_expr), b = range_of(r, b_expr);
     LLVMBuilderRef builder = l->builder;
-    Value apart = ir_or(l, LLVMBuildICmp(builder, LLVMIntSLT, a.high, b.low, ""), LLVMBuildICmp(builder, LLVMIntSLT, b.high, a.low, ""));
-    Value equal = ir_and(l, ir_and(l, ir_equal(l, a.low, a.high), ir_equal(l, b.low, b.high)), ir_equal(l, a.low, b.low));
+    Value apart = ir_or(l, LLVMBuildICmp(builder, LLVMIntSLT, a.high, b.low, ""),
+                        LLVMBuildICmp(builder, LLVMIntSLT, b.high, a.low, ""));
+    Value equal = ir_and(l, ir_and(l, ir_equal(l, a.low, a.high), ir_equal(l, b.low, b.high)),
+                         ir_equal(l, a.low, b.low));
     switch (op) {
-    case '<': return (Truth){LLVMBuildICmp(builder, LLVMIntSLT, a.high, b.low, ""), LLVMBuildICmp(builder, LLVMIntSLT, a.low, b.high, "")};
-    case OP_LE: return (Truth){LLVMBuildICmp(builder, LLVMIntSLE, a.high, b.low, ""), LLVMBuildICmp(builder, LLVMIntSLE, a.low, b.high, "")};
-    case '>': return compare(r, '<', b_expr, a_expr);
-    case OP_GE: return compare(r, OP_LE, b_expr, a_expr);
-    case OP_EQ: return (Truth){equal, LLVMBuildNot(builder, apart, "")};
-    default: return (Truth){apart, LLVMBuildNot(builder, equal, "")};
+    case '<':
+        return (Truth){LLVMBuildICmp(builder, LLVMIntSLT, a.high, b.low, ""),
+                       LLVMBuildICmp(builder, LLVMIntSLT, a.low, b.high, "")};
+    case OP_LE:
+        return (Truth){LLVMBuildICmp(builder, LLVMIntSLE, a.high, b.low, ""),
+                       LLVMBuildICmp(builder, LLVMIntSLE, a.low, b.high, "")};
+    case '>':
+        return compare(r, '<', b_expr, a_expr);
+    case OP_GE:
+        return compare(r, OP_LE, b_expr, a_expr);
+    case OP_EQ:
+        return (Truth){equal, LLVMBuildNot(builder, apart, "")};
+    default:
+        return (Truth){apart, LLVMBuildNot(builder, equal, "")};
     }
 }
 
@@ -98,12 +117,12 @@ static bool varies(const Rectangle *r, Expr *expr) {
         return false;
     if (expr->kind == X_LOCAL)
         return expr->local == r->walk->row_position || expr->local == r->walk->col_position;
-    if (expr->varies_key == r->walk)
+    if (expr->varies_for == r->walk)
         return expr->varies;
     bool any = varies(r, expr->a) || varies(r, expr->b) || varies(r, expr->c);
     for (int i = 0; i < expr->arg_count; i++)
         any |= varies(r, expr->args[i]);
-    expr->varies_key = r->walk;
+    expr->varies_for = r->walk;
     return expr->varies = any;
 }
 
@@ -191,7 +210,8 @@ static Range find_range(Rectangle *r, Expr *expr) {
         a = range_of(r, expr->a);
         if (expr->op == MATH_ABS) {
             Range negated = {ir_sub(l, ir_long(l, 0), a.high), ir_sub(l, ir_long(l, 0), a.low)};
-            return (Range){greater(l, greater(l, a.low, negated.low), ir_long(l, 0)), greater(l, a.high, negated.high)};
+            return (Range){greater(l, greater(l, a.low, negated.low), ir_long(l, 0)),
+                           greater(l, a.high, negated.high)};
         }
         if (expr->op == MATH_MIN || expr->op == MATH_MAX) {
             b = range_of(r, expr->b);
@@ -199,7 +219,8 @@ static Range find_range(Rectangle *r, Expr *expr) {
             return (Range){pick(l, a.low, b.low), pick(l, a.high, b.high)};
         }
         return unknown(l);
-    default: return unknown(l); // values from tensors
+    default:
+        return unknown(l); // values from tensors
     }
 }
 
@@ -231,7 +252,8 @@ void interval_class(Lower *l, const Walk *walk, Value block_start, Value *must, 
         Value length = l->fields[plan_field((Plan *)plan, FIELD_LEN, axis->axis, 0)];
         first = LLVMBuildSExt(l->builder, first, l->i64, "");
         length = LLVMBuildSExt(l->builder, length, l->i64, "");
-        r.rows = (Range){first, smaller(l, ir_add(l, first, ir_long(l, axis->size - 1)), ir_sub(l, length, ir_long(l, 1)))};
+        r.rows = (Range){first, smaller(l, ir_add(l, first, ir_long(l, axis->size - 1)),
+                                        ir_sub(l, length, ir_long(l, 1)))};
     }
     Truth truth = truth_of(&r, walk->where);
     *must = truth.must;

@@ -1,4 +1,5 @@
-// kernel.c: the kernel's function: parameters, prologue (barriers, tensor memory), the branch to each role, epilogue.
+// kernel.c: the kernel's function: parameters, prologue (barriers, tensor memory), the branch to each role,
+// epilogue.
 #include "compiler/lower/internal.h"
 
 #include "grammar/ast.h"
@@ -7,7 +8,8 @@
 
 // ---------------------------------------------------------------- parameters
 
-static void add_arg(const Plan *plan, KernelArgs *args, ArgKind kind, int index, int dim, int bytes, int align) {
+static void add_arg(const Plan *plan, KernelArgs *args, ArgKind kind, int index, int dim, int bytes,
+                    int align) {
     for (int i = 0; i < args->count; i++)
         if (args->args[i].kind == kind && args->args[i].index == index && args->args[i].dim == dim)
             return;
@@ -74,29 +76,39 @@ KernelArgs lower_arguments(Plan *plan) {
     return args;
 }
 
-const char *lower_entry_name(const Plan *plan) { return plan->kernel_name; }
+const char *lower_entry_name(const Plan *plan) {
+    return plan->kernel_name;
+}
 
 static LLVMTypeRef arg_type(Lower *l, const KernelArg *arg) {
     switch (arg->kind) {
-    case ARG_MAP: return LLVMPointerTypeInContext(l->context, 0);
+    case ARG_MAP:
+        return LLVMPointerTypeInContext(l->context, 0);
     case ARG_POINTER:
-    case ARG_RECORDS: return l->global_pointer;
-    case ARG_STRIDE: return l->i64;
-    case ARG_PARAM: return l->plan->params[arg->index].elem == ELEM_F32 ? l->f32 : l->i32;
-    default: return l->i32;
+    case ARG_RECORDS:
+        return l->global_pointer;
+    case ARG_STRIDE:
+        return l->i64;
+    case ARG_PARAM:
+        return l->plan->params[arg->index].elem == ELEM_F32 ? l->f32 : l->i32;
+    default:
+        return l->i32;
     }
 }
 
 static void add_attribute(Lower *l, LLVMAttributeIndex index, const char *name, const char *value) {
-    LLVMAddAttributeAtIndex(l->function, index,
-                            LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
+    LLVMAddAttributeAtIndex(
+        l->function, index,
+        LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
 }
 
-// A tensor map lies in the parameter block itself: by value, 64-byte aligned, not to be copied (grid constant).
+// A tensor map lies in the parameter block itself: by value, 64-byte aligned, not to be copied (grid
+// constant).
 static void map_attributes(Lower *l, int number) {
     LLVMAttributeIndex index = (LLVMAttributeIndex)(number + 1);
     LLVMTypeRef bytes = LLVMArrayType2(l->i8, 128);
-    unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5), align = LLVMGetEnumAttributeKindForName("align", 5);
+    unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5),
+             align = LLVMGetEnumAttributeKindForName("align", 5);
     LLVMAddAttributeAtIndex(l->function, index, LLVMCreateTypeAttribute(l->context, byval, bytes));
     LLVMAddAttributeAtIndex(l->function, index, LLVMCreateEnumAttribute(l->context, align, 64));
     add_attribute(l, index, "nvvm.grid_constant", "");
@@ -108,7 +120,8 @@ static void make_function(Lower *l) {
     LLVMTypeRef *types = arena_array(l->arena, LLVMTypeRef, count);
     for (int i = 0; i < count; i++)
         types[i] = arg_type(l, &l->args->args[i]);
-    l->function = LLVMAddFunction(l->module, lower_entry_name(l->plan), LLVMFunctionType(l->void_type, types, (unsigned)count, false));
+    l->function = LLVMAddFunction(l->module, lower_entry_name(l->plan),
+                                  LLVMFunctionType(l->void_type, types, (unsigned)count, false));
     LLVMSetFunctionCallConv(l->function, PTX_KERNEL_CALLING_CONVENTION);
     l->arg_values = arena_array(l->arena, Value, count);
     for (int i = 0; i < count; i++) {
@@ -117,11 +130,13 @@ static void make_function(Lower *l) {
             map_attributes(l, i);
     }
     // ptxas needs both to honour setmaxnreg (PTX ISA, "Performance-Tuning Directives").
-    add_attribute(l, LLVMAttributeFunctionIndex, "nvvm.reqntid", arena_format(l->arena, "%d", 32 * l->plan->warps));
+    add_attribute(l, LLVMAttributeFunctionIndex, "nvvm.reqntid",
+                  arena_format(l->arena, "%d", 32 * l->plan->warps));
     add_attribute(l, LLVMAttributeFunctionIndex, "nvvm.minctasm", "1");
     add_attribute(l, LLVMAttributeFunctionIndex, "denormal-fp-math-f32", "preserve-sign,preserve-sign");
     unsigned no_unwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
-    LLVMAddAttributeAtIndex(l->function, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(l->context, no_unwind, 0));
+    LLVMAddAttributeAtIndex(l->function, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(l->context, no_unwind, 0));
 }
 
 // ---------------------------------------------------------------- prologue
@@ -138,7 +153,8 @@ static void thread_numbers(Lower *l) {
     l->thread = ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0, NULL, 0);
     // The shuffle tells ptxas that the warp's number is uniform.
     Value raw = ir_shr(l, l->thread, 5);
-    l->warp = ir_intrinsic(l, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, IR_ARGS(ir_int(l, -1), raw, ir_int(l, 0), ir_int(l, 31)));
+    l->warp = ir_intrinsic(l, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0,
+                           IR_ARGS(ir_int(l, -1), raw, ir_int(l, 0), ir_int(l, 31)));
     l->lane = ir_and(l, l->thread, ir_int(l, 31));
 }
 
@@ -173,7 +189,8 @@ static void prologue(Lower *l) {
     ptx_sync_cta(l);
     if (l->plan->tmem_allocation) {
         l->engines->after_wait(l);
-        ptx_load_shared(l, ir_add(l, l->shared_base, ir_int(l, l->plan->tmem_pointer_offset)), 0, &l->tmem, 1);
+        ptx_load_shared(l, ir_add(l, l->shared_base, ir_int(l, l->plan->tmem_pointer_offset)), 0, &l->tmem,
+                        1);
     }
 }
 
@@ -221,7 +238,9 @@ static void set_registers(Lower *l, int regs) {
         ptx_set_registers(l, regs, regs > l->plan->launch_regs);
 }
 
-static int role_warps(const Role *role) { return role->warps * role->replicas; }
+static int role_warps(const Role *role) {
+    return role->warps * role->replicas;
+}
 
 // Roles within the warpgroup that starts at `first`, which share one register budget.
 static void lower_group(Lower *l, int first, LLVMBasicBlockRef end) {
@@ -237,7 +256,8 @@ static void lower_group(Lower *l, int first, LLVMBasicBlockRef end) {
             continue;
         LLVMBasicBlockRef own = ir_block(l, role->name), next = ir_block(l, "next_role");
         Value within = ir_sub(l, l->warp, ir_int(l, role->first_warp));
-        ir_branch(l, LLVMBuildICmp(l->builder, LLVMIntULT, within, ir_int(l, role_warps(role)), ""), own, next);
+        ir_branch(l, LLVMBuildICmp(l->builder, LLVMIntULT, within, ir_int(l, role_warps(role)), ""), own,
+                  next);
         ir_at(l, own);
         lower_role(l, role);
         ir_jump(l, end);
@@ -277,17 +297,20 @@ static void start_debug(Lower *l) {
         const char *path = l->sources->files[i].path;
         l->debug_files[i] = LLVMDIBuilderCreateFile(l->debug, path, strlen(path), ".", 1);
     }
-    LLVMDIBuilderCreateCompileUnit(l->debug, LLVMDWARFSourceLanguageC99, l->debug_files[0], "jfac", 4, true, "", 0, 0, "", 0,
-                                   (LLVMDWARFEmissionKind)DIRECTIVES_ONLY, 0, false, false, "", 0, "", 0);
-    LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(l->debug, l->debug_files[0], NULL, 0, LLVMDIFlagZero);
+    LLVMDIBuilderCreateCompileUnit(l->debug, LLVMDWARFSourceLanguageC99, l->debug_files[0], "jfac", 4, true,
+                                   "", 0, 0, "", 0, (LLVMDWARFEmissionKind)DIRECTIVES_ONLY, 0, false, false,
+                                   "", 0, "", 0);
+    LLVMMetadataRef type =
+        LLVMDIBuilderCreateSubroutineType(l->debug, l->debug_files[0], NULL, 0, LLVMDIFlagZero);
     const char *name = lower_entry_name(l->plan);
     Place place = source_place(l->sources, l->plan->kernel_span.file, l->plan->kernel_span.start);
-    l->debug_scope = LLVMDIBuilderCreateFunction(l->debug, l->debug_files[0], name, strlen(name), name, strlen(name),
-                                                 l->debug_files[0], (unsigned)place.line, type, false, true,
-                                                 (unsigned)place.line, LLVMDIFlagZero, true);
+    l->debug_scope = LLVMDIBuilderCreateFunction(l->debug, l->debug_files[0], name, strlen(name), name,
+                                                 strlen(name), l->debug_files[0], (unsigned)place.line, type,
+                                                 false, true, (unsigned)place.line, LLVMDIFlagZero, true);
     LLVMSetSubprogram(l->function, l->debug_scope);
     Value version = ir_int(l, 3);
-    LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18, LLVMValueAsMetadata(version));
+    LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
+                      LLVMValueAsMetadata(version));
 }
 
 // ---------------------------------------------------------------- the whole
@@ -304,7 +327,8 @@ static void init_types(Lower *l) {
     l->global_pointer = LLVMPointerTypeInContext(l->context, 1);
 }
 
-LLVMModuleRef lower_kernel(const Plan *plan, const KernelArgs *args, const SourceSet *sources, LLVMContextRef context) {
+LLVMModuleRef lower_kernel(const Plan *plan, const KernelArgs *args, const SourceSet *sources,
+                           LLVMContextRef context) {
     Lower *l = arena_new_of(plan->arena, Lower);
     l->plan = plan;
     l->args = args;

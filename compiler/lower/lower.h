@@ -1,4 +1,5 @@
-// lower.h: the plan to LLVM IR. Takes a placed and checked plan, gives a module with one kernel and its manifest.
+// lower.h: the plan to LLVM IR. Takes a placed and checked plan, gives a module with one kernel and its
+// manifest.
 #ifndef JFA_COMPILER_LOWER_LOWER_H
 #define JFA_COMPILER_LOWER_LOWER_H
 
@@ -28,14 +29,16 @@ typedef struct {
     int count, bytes;
 } KernelArgs;
 
-// Which tensors are reached by pointers (and which strides), through maps, and which dims and params are read.
+// Which tensors are reached by pointers (and which strides), through maps, and which dims and params are
+// read.
 KernelArgs lower_arguments(Plan *plan);
 
 // The kernel's symbol in the module.
 const char *lower_entry_name(const Plan *plan);
 
 // Builds the module in `context`. `sources` gives .loc lines; NULL: none.
-LLVMModuleRef lower_kernel(const Plan *plan, const KernelArgs *args, const SourceSet *sources, LLVMContextRef context);
+LLVMModuleRef lower_kernel(const Plan *plan, const KernelArgs *args, const SourceSet *sources,
+                           LLVMContextRef context);
 
 // Adds the manifest as the global byte array `jfa_manifest`.
 void lower_add_manifest(LLVMModuleRef module, const char *text, size_t length);

@@ -1,5 +1,5 @@
-// manifest.c: fills the runtime's manifest from the plan. Names and counts beyond the runtime's limits are refused by
-// its own check.
+// manifest.c: fills the runtime's manifest from the plan. Names and counts beyond the runtime's limits are
+// refused by its own check.
 #include "compiler/lower/manifest.h"
 
 #include "grammar/ast.h"
@@ -10,8 +10,11 @@
 #include <string.h>
 
 static jfa_dtype dtype_of(Elem elem) {
-    static const jfa_dtype TYPES[ELEM_COUNT] = {[ELEM_BOOL] = JFA_U8, [ELEM_I32] = JFA_I32, [ELEM_F32] = JFA_F32,
-                                                [ELEM_BF16] = JFA_BF16, [ELEM_F16] = JFA_F16};
+    static const jfa_dtype TYPES[ELEM_COUNT] = {[ELEM_BOOL] = JFA_U8,
+                                                [ELEM_I32] = JFA_I32,
+                                                [ELEM_F32] = JFA_F32,
+                                                [ELEM_BF16] = JFA_BF16,
+                                                [ELEM_F16] = JFA_F16};
     return TYPES[elem];
 }
 
@@ -19,12 +22,15 @@ static jfa_dtype dtype_of(Elem elem) {
 
 static void fill_tensor(const Tensor *tensor, jfa_tensor_info *info) {
     COPY_NAME(info->name, tensor->name);
-    info->direction = tensor->direction == TENSOR_IN ? JFA_IN : tensor->direction == TENSOR_OUT ? JFA_OUT : JFA_INOUT;
+    info->direction = tensor->direction == TENSOR_IN    ? JFA_IN
+                      : tensor->direction == TENSOR_OUT ? JFA_OUT
+                                                        : JFA_INOUT;
     info->dtype = dtype_of(tensor->elem);
     info->optional = tensor->is_optional;
     info->rank = tensor->rank;
     for (int i = 0; i < tensor->rank; i++) {
-        static const jfa_dim_kind KINDS[] = {[DIM_AXIS] = JFA_DIM_AXIS, [DIM_RUNTIME] = JFA_DIM_RUNTIME, [DIM_CONSTANT] = JFA_DIM_CONSTANT};
+        static const jfa_dim_kind KINDS[] = {
+            [DIM_AXIS] = JFA_DIM_AXIS, [DIM_RUNTIME] = JFA_DIM_RUNTIME, [DIM_CONSTANT] = JFA_DIM_CONSTANT};
         info->dims[i].kind = KINDS[tensor->dims[i].kind];
         info->dims[i].index = tensor->dims[i].kind == DIM_CONSTANT ? 0 : tensor->dims[i].index;
         info->dims[i].extent = tensor->dims[i].kind == DIM_CONSTANT ? tensor->dims[i].extent : 0;
@@ -63,7 +69,8 @@ static void fill_info(const Plan *plan, jfa_kernel_info *info) {
         if (plan->constants[i].text)
             COPY_NAME(info->constants[i].value, plan->constants[i].text);
         else
-            snprintf(info->constants[i].value, sizeof info->constants[i].value, "%.9g", plan->constants[i].value);
+            snprintf(info->constants[i].value, sizeof info->constants[i].value, "%.9g",
+                     plan->constants[i].value);
     }
 }
 
@@ -89,9 +96,10 @@ static void fill_map(const Plan *plan, const TensorMap *from, jfa_map *map) {
 }
 
 static void fill_args(const KernelArgs *args, jfa_manifest *manifest) {
-    static const jfa_arg_kind KINDS[] = {[ARG_MAP] = JFA_ARG_MAP, [ARG_POINTER] = JFA_ARG_PTR, [ARG_STRIDE] = JFA_ARG_STRIDE,
-                                         [ARG_DIM] = JFA_ARG_DIM, [ARG_PARAM] = JFA_ARG_PARAM, [ARG_RECORDS] = JFA_ARG_RECORDS,
-                                         [ARG_ITEMS] = JFA_ARG_ITEMS};
+    static const jfa_arg_kind KINDS[] = {
+        [ARG_MAP] = JFA_ARG_MAP,    [ARG_POINTER] = JFA_ARG_PTR, [ARG_STRIDE] = JFA_ARG_STRIDE,
+        [ARG_DIM] = JFA_ARG_DIM,    [ARG_PARAM] = JFA_ARG_PARAM, [ARG_RECORDS] = JFA_ARG_RECORDS,
+        [ARG_ITEMS] = JFA_ARG_ITEMS};
     manifest->arg_count = args->count;
     for (int i = 0; i < args->count; i++) {
         const KernelArg *arg = &args->args[i];
@@ -100,8 +108,10 @@ static void fill_args(const KernelArgs *args, jfa_manifest *manifest) {
 }
 
 static void fill_work(const Plan *plan, jfa_manifest *manifest) {
-    static const jfa_field_kind KINDS[] = {[FIELD_SEQ] = JFA_FIELD_SEQ, [FIELD_START] = JFA_FIELD_START,
-                                           [FIELD_LEN] = JFA_FIELD_LEN, [FIELD_BASE] = JFA_FIELD_BASE};
+    static const jfa_field_kind KINDS[] = {[FIELD_SEQ] = JFA_FIELD_SEQ,
+                                           [FIELD_START] = JFA_FIELD_START,
+                                           [FIELD_LEN] = JFA_FIELD_LEN,
+                                           [FIELD_BASE] = JFA_FIELD_BASE};
     manifest->heaviest_first = plan->heaviest_first;
     manifest->persistent = plan->persistent;
     manifest->factor_count = plan->factor_count;
@@ -112,7 +122,8 @@ static void fill_work(const Plan *plan, jfa_manifest *manifest) {
         manifest->blocks[i] = (jfa_block){plan->tile_axes[i].axis, plan->tile_axes[i].size};
     manifest->field_count = plan->field_count;
     for (int i = 0; i < plan->field_count; i++)
-        manifest->fields[i] = (jfa_field){KINDS[plan->fields[i].kind], plan->fields[i].index, plan->fields[i].dim};
+        manifest->fields[i] =
+            (jfa_field){KINDS[plan->fields[i].kind], plan->fields[i].index, plan->fields[i].dim};
 }
 
 // Counts that would not fit the manifest's arrays.
@@ -121,15 +132,21 @@ static const char *too_many(const Plan *plan, const KernelArgs *args) {
         const char *what;
         int count, limit;
     } LIMITS[] = {
-        {"axes", plan->axis_count, JFA_MAX_AXES}, {"dims", plan->dim_count, JFA_MAX_DIMS}, {"tensors", plan->tensor_count, JFA_MAX_TENSORS},
-        {"params", plan->param_count, JFA_MAX_PARAMS}, {"constants", plan->constant_count, JFA_MAX_CONSTANTS},
-        {"record fields", plan->field_count, JFA_MAX_FIELDS}, {"tensor maps", plan->map_count, JFA_MAX_MAPS},
-        {"kernel parameters", args->count, JFA_MAX_ARGS}, {"factors", plan->factor_count, JFA_MAX_DIMS},
+        {"axes", plan->axis_count, JFA_MAX_AXES},
+        {"dims", plan->dim_count, JFA_MAX_DIMS},
+        {"tensors", plan->tensor_count, JFA_MAX_TENSORS},
+        {"params", plan->param_count, JFA_MAX_PARAMS},
+        {"constants", plan->constant_count, JFA_MAX_CONSTANTS},
+        {"record fields", plan->field_count, JFA_MAX_FIELDS},
+        {"tensor maps", plan->map_count, JFA_MAX_MAPS},
+        {"kernel parameters", args->count, JFA_MAX_ARGS},
+        {"factors", plan->factor_count, JFA_MAX_DIMS},
         {"blocked axes", plan->tile_axis_count, JFA_MAX_BLOCKS},
     };
     for (size_t i = 0; i < sizeof LIMITS / sizeof LIMITS[0]; i++)
         if (LIMITS[i].count > LIMITS[i].limit)
-            return arena_format(plan->arena, "the kernel has %d %s; the manifest holds %d", LIMITS[i].count, LIMITS[i].what, LIMITS[i].limit);
+            return arena_format(plan->arena, "the kernel has %d %s; the manifest holds %d", LIMITS[i].count,
+                                LIMITS[i].what, LIMITS[i].limit);
     return NULL;
 }
 

@@ -1,5 +1,6 @@
-// math.c: typed expressions to IR, one element of a tile at a time. A value that doesn't vary along the columns is
-// computed once. Functions map to the chip's fast instructions; all bodies of a role share this one lowering.
+// math.c: typed expressions to IR, one element of a tile at a time. A value that doesn't vary along the
+// columns is computed once. Functions map to the chip's fast instructions; all bodies of a role share this
+// one lowering.
 #include "compiler/lower/internal.h"
 
 #include "grammar/ast.h"
@@ -44,7 +45,8 @@ static Value *cache_values(Lower *l, const Expr *expr) {
         if (l->cache_used > CACHE_SIZE / 2)
             return NULL; // full: computed again where it is used again
         entry->expr = expr;
-        entry->values = arena_array(l->arena, Value, expr->type.cols == EXTENT_ANY ? MOST_COLUMNS : expr->type.cols);
+        entry->values =
+            arena_array(l->arena, Value, expr->type.cols == EXTENT_ANY ? MOST_COLUMNS : expr->type.cols);
         l->cache_used++;
     }
     return entry->values;
@@ -71,13 +73,20 @@ static Value divide(Lower *l, Value a, Value b) {
 static Value arithmetic(Lower *l, int op, bool is_float, Value a, Value b) {
     LLVMBuilderRef builder = l->builder;
     switch (op) {
-    case '+': return is_float ? float_flags(LLVMBuildFAdd(builder, a, b, "")) : ir_add(l, a, b);
-    case '-': return is_float ? float_flags(LLVMBuildFSub(builder, a, b, "")) : ir_sub(l, a, b);
-    case '*': return is_float ? float_flags(LLVMBuildFMul(builder, a, b, "")) : ir_mul(l, a, b);
-    case '/': return is_float ? divide(l, a, b) : LLVMBuildSDiv(builder, a, b, "");
-    case '%': return is_float ? LLVMBuildFRem(builder, a, b, "") : LLVMBuildSRem(builder, a, b, "");
-    case OP_AND: return ir_and(l, a, b);
-    default: return ir_or(l, a, b);
+    case '+':
+        return is_float ? float_flags(LLVMBuildFAdd(builder, a, b, "")) : ir_add(l, a, b);
+    case '-':
+        return is_float ? float_flags(LLVMBuildFSub(builder, a, b, "")) : ir_sub(l, a, b);
+    case '*':
+        return is_float ? float_flags(LLVMBuildFMul(builder, a, b, "")) : ir_mul(l, a, b);
+    case '/':
+        return is_float ? divide(l, a, b) : LLVMBuildSDiv(builder, a, b, "");
+    case '%':
+        return is_float ? LLVMBuildFRem(builder, a, b, "") : LLVMBuildSRem(builder, a, b, "");
+    case OP_AND:
+        return ir_and(l, a, b);
+    default:
+        return ir_or(l, a, b);
     }
 }
 
@@ -87,7 +96,7 @@ static Value comparison(Lower *l, int op, bool is_float, Value a, Value b) {
         LLVMIntPredicate integer;
         LLVMRealPredicate real;
     } PREDICATES[] = {
-        {'<', LLVMIntSLT, LLVMRealOLT},  {'>', LLVMIntSGT, LLVMRealOGT},  {OP_LE, LLVMIntSLE, LLVMRealOLE},
+        {'<', LLVMIntSLT, LLVMRealOLT},   {'>', LLVMIntSGT, LLVMRealOGT},  {OP_LE, LLVMIntSLE, LLVMRealOLE},
         {OP_GE, LLVMIntSGE, LLVMRealOGE}, {OP_EQ, LLVMIntEQ, LLVMRealOEQ}, {OP_NE, LLVMIntNE, LLVMRealUNE},
     };
     for (size_t i = 0; i < sizeof PREDICATES / sizeof PREDICATES[0]; i++)
@@ -114,32 +123,46 @@ static Value scaled(Lower *l, Value a, double factor) {
     return float_flags(LLVMBuildFMul(l->builder, a, ir_float(l, factor), ""));
 }
 
-// "ex2, lg2, rcp, sqrt, rsqrt, tanh, sin, cos .approx": errors as the PTX ISA states them; exp and log by a factor.
+// "ex2, lg2, rcp, sqrt, rsqrt, tanh, sin, cos .approx": errors as the PTX ISA states them; exp and log by a
+// factor.
 static Value call(Lower *l, const Expr *expr, Value a, Value b) {
     bool is_float = elem_is_float(expr->type.elem);
     LLVMTypeRef types[] = {is_float ? l->f32 : l->i32};
     switch ((MathOp)expr->op) {
-    case MATH_EXP: return ptx_math(l, "ex2.approx.ftz.f32", scaled(l, a, 1.4426950408889634074));
-    case MATH_EXP2: return ptx_math(l, "ex2.approx.ftz.f32", a);
-    case MATH_LOG: return scaled(l, ptx_math(l, "lg2.approx.ftz.f32", a), 0.69314718055994530942);
-    case MATH_LOG2: return ptx_math(l, "lg2.approx.ftz.f32", a);
-    case MATH_SQRT: return ptx_math(l, "sqrt.approx.ftz.f32", a);
-    case MATH_RSQRT: return ptx_math(l, "rsqrt.approx.ftz.f32", a);
-    case MATH_TANH: return ptx_math(l, "tanh.approx.f32", a);
-    case MATH_SIN: return ptx_math(l, "sin.approx.ftz.f32", a);
-    case MATH_COS: return ptx_math(l, "cos.approx.ftz.f32", a);
-    case MATH_FLOOR: return ir_intrinsic(l, "llvm.floor", types, 1, IR_ARGS(a));
+    case MATH_EXP:
+        return ptx_math(l, "ex2.approx.ftz.f32", scaled(l, a, 1.4426950408889634074));
+    case MATH_EXP2:
+        return ptx_math(l, "ex2.approx.ftz.f32", a);
+    case MATH_LOG:
+        return scaled(l, ptx_math(l, "lg2.approx.ftz.f32", a), 0.69314718055994530942);
+    case MATH_LOG2:
+        return ptx_math(l, "lg2.approx.ftz.f32", a);
+    case MATH_SQRT:
+        return ptx_math(l, "sqrt.approx.ftz.f32", a);
+    case MATH_RSQRT:
+        return ptx_math(l, "rsqrt.approx.ftz.f32", a);
+    case MATH_TANH:
+        return ptx_math(l, "tanh.approx.f32", a);
+    case MATH_SIN:
+        return ptx_math(l, "sin.approx.ftz.f32", a);
+    case MATH_COS:
+        return ptx_math(l, "cos.approx.ftz.f32", a);
+    case MATH_FLOOR:
+        return ir_intrinsic(l, "llvm.floor", types, 1, IR_ARGS(a));
     case MATH_ABS:
         if (is_float)
             return ir_intrinsic(l, "llvm.fabs", types, 1, IR_ARGS(a));
         return ir_max(l, a, ir_sub(l, ir_int(l, 0), a));
     case MATH_MIN:
-    case MATH_MAX: return extreme(l, is_float, expr->op == MATH_MAX, a, b);
-    default: return LLVMGetUndef(l->f32);
+    case MATH_MAX:
+        return extreme(l, is_float, expr->op == MATH_MAX, a, b);
+    default:
+        return LLVMGetUndef(l->f32);
     }
 }
 
-// Row reductions: one thread holds a whole row. Four partial results, so that the additions don't wait for each other.
+// Row reductions: one thread holds a whole row. Four partial results, so that the additions don't wait for
+// each other.
 static Value reduction(Lower *l, const Expr *expr) {
     enum { LANES = 4 };
     bool is_float = elem_is_float(expr->type.elem);
@@ -151,14 +174,17 @@ static Value reduction(Lower *l, const Expr *expr) {
                                          : extreme(l, is_float, expr->op == REDUCE_MAX, *into, value);
     }
     for (int i = 1; i < LANES && partial[i]; i++)
-        partial[0] = expr->op == REDUCE_SUM ? arithmetic(l, '+', is_float, partial[0], partial[i])
-                                            : extreme(l, is_float, expr->op == REDUCE_MAX, partial[0], partial[i]);
+        partial[0] = expr->op == REDUCE_SUM
+                         ? arithmetic(l, '+', is_float, partial[0], partial[i])
+                         : extreme(l, is_float, expr->op == REDUCE_MAX, partial[0], partial[i]);
     return partial[0];
 }
 
 // ---------------------------------------------------------------- tensors
 
-static Value to_long(Lower *l, Value value) { return LLVMBuildSExt(l->builder, value, l->i64, ""); }
+static Value to_long(Lower *l, Value value) {
+    return LLVMBuildSExt(l->builder, value, l->i64, "");
+}
 
 // The address of one element, in 64 bits. *inside: i1, all positions on axes are within their sequences.
 Value math_tensor_address(Lower *l, int index, Expr *const *at, int column, Value *inside) {
@@ -171,7 +197,8 @@ Value math_tensor_address(Lower *l, int index, Expr *const *at, int column, Valu
             Value length = l->fields[plan_field((Plan *)l->plan, FIELD_LEN, tensor->dims[i].index, 0)];
             Value within = LLVMBuildICmp(l->builder, LLVMIntULT, position, length, "");
             *inside = LLVMIsAConstantInt(*inside) ? within : ir_and(l, *inside, within);
-            place = ir_add(l, to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, index, i)]), place);
+            place =
+                ir_add(l, to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, index, i)]), place);
         }
         offset = ir_add(l, offset, ir_mul(l, place, arg_value(l, ARG_STRIDE, index, i)));
     }
@@ -188,20 +215,26 @@ static Value gather(Lower *l, const Expr *expr, int column) {
         if (tensor->dims[i].kind == DIM_AXIS) {
             Value length = l->fields[plan_field((Plan *)l->plan, FIELD_LEN, tensor->dims[i].index, 0)];
             place = ir_max(l, ir_min(l, place, ir_sub(l, length, ir_int(l, 1))), ir_int(l, 0));
-            place = ir_add(l, to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, expr->index, i)]), to_long(l, place));
+            place = ir_add(l, to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, expr->index, i)]),
+                           to_long(l, place));
         } else {
             place = to_long(l, place);
         }
         offset = ir_add(l, offset, ir_mul(l, place, arg_value(l, ARG_STRIDE, expr->index, i)));
     }
     LLVMTypeRef type = elem_bytes(tensor->elem) == 2 ? l->i16 : tensor->elem == ELEM_I32 ? l->i32 : l->f32;
-    Value address = LLVMBuildGEP2(l->builder, type, arg_value(l, ARG_POINTER, expr->index, 0), &offset, 1, "");
+    Value address =
+        LLVMBuildGEP2(l->builder, type, arg_value(l, ARG_POINTER, expr->index, 0), &offset, 1, "");
     Value value = LLVMBuildLoad2(l->builder, type, address, "");
-    LLVMSetMetadata(value, LLVMGetMDKindIDInContext(l->context, "invariant.load", 14), LLVMMDNodeInContext(l->context, NULL, 0));
+    LLVMSetMetadata(value, LLVMGetMDKindIDInContext(l->context, "invariant.load", 14),
+                    LLVMMDNodeInContext(l->context, NULL, 0));
     if (tensor->elem == ELEM_BF16)
-        return LLVMBuildBitCast(l->builder, ir_shl(l, LLVMBuildZExt(l->builder, value, l->i32, ""), 16), l->f32, "");
+        return LLVMBuildBitCast(l->builder, ir_shl(l, LLVMBuildZExt(l->builder, value, l->i32, ""), 16),
+                                l->f32, "");
     if (tensor->elem == ELEM_F16)
-        return LLVMBuildFPExt(l->builder, LLVMBuildBitCast(l->builder, value, LLVMHalfTypeInContext(l->context), ""), l->f32, "");
+        return LLVMBuildFPExt(l->builder,
+                              LLVMBuildBitCast(l->builder, value, LLVMHalfTypeInContext(l->context), ""),
+                              l->f32, "");
     return value;
 }
 
@@ -210,11 +243,16 @@ static Value gather(Lower *l, const Expr *expr, int column) {
 static Value block_field(Lower *l, const Expr *expr) {
     const BlockState *block = &l->blocks[expr->block->number];
     switch ((BlockField)expr->op) {
-    case BLOCK_START: return block->start;
-    case BLOCK_INDEX: return block->index;
-    case BLOCK_FIRST: return ir_equal(l, block->index, ir_int(l, 0));
-    case BLOCK_LAST: return ir_equal(l, block->index, ir_sub(l, block->count, ir_int(l, 1)));
-    default: return block->full;
+    case BLOCK_START:
+        return block->start;
+    case BLOCK_INDEX:
+        return block->index;
+    case BLOCK_FIRST:
+        return ir_equal(l, block->index, ir_int(l, 0));
+    case BLOCK_LAST:
+        return ir_equal(l, block->index, ir_sub(l, block->count, ir_int(l, 1)));
+    default:
+        return block->full;
     }
 }
 
@@ -242,30 +280,45 @@ static Value slot_value(Lower *l, const Expr *expr, int column, Value *values) {
     bool windowed = l->window_count && buffer->space == SPACE_TMEM && column >= l->window_first &&
                     column < l->window_first + l->window_count;
     if (!values[column])
-        slot_read(l, expr->slot, windowed ? l->window_first : 0, windowed ? l->window_count : buffer->cols, values);
+        slot_read(l, expr->slot, windowed ? l->window_first : 0, windowed ? l->window_count : buffer->cols,
+                  values);
     return values[column];
 }
 
 static Value compute(Lower *l, const Expr *expr, int column, Value *values) {
     switch (expr->kind) {
-    case X_INT: return ir_int(l, expr->integer);
-    case X_FLOAT: return ir_float(l, expr->real);
-    case X_BOOL: return ir_bool(l, expr->integer != 0);
-    case X_LOCAL: return local_value(l, expr, column);
-    case X_DIM: return arg_value(l, ARG_DIM, expr->index, 0);
-    case X_PARAM: return arg_value(l, ARG_PARAM, expr->index, 0);
-    case X_FIELD: return l->fields[expr->index];
-    case X_FACTOR: return l->factors[expr->index];
-    case X_COUNT: return l->walks[walk_index(l, expr->walk)].count;
-    case X_BLOCK: return block_field(l, expr);
-    case X_REPLICA: return l->replica;
-    case X_ROWS: return l->row;
-    case X_COLS: return ir_int(l, column);
+    case X_INT:
+        return ir_int(l, expr->integer);
+    case X_FLOAT:
+        return ir_float(l, expr->real);
+    case X_BOOL:
+        return ir_bool(l, expr->integer != 0);
+    case X_LOCAL:
+        return local_value(l, expr, column);
+    case X_DIM:
+        return arg_value(l, ARG_DIM, expr->index, 0);
+    case X_PARAM:
+        return arg_value(l, ARG_PARAM, expr->index, 0);
+    case X_FIELD:
+        return l->fields[expr->index];
+    case X_FACTOR:
+        return l->factors[expr->index];
+    case X_COUNT:
+        return l->walks[walk_index(l, expr->walk)].count;
+    case X_BLOCK:
+        return block_field(l, expr);
+    case X_REPLICA:
+        return l->replica;
+    case X_ROWS:
+        return l->row;
+    case X_COLS:
+        return ir_int(l, column);
     case X_UNARY: {
         Value a = math_value(l, expr->a, column);
         if (expr->op == '!')
             return LLVMBuildNot(l->builder, a, "");
-        return elem_is_float(expr->type.elem) ? LLVMBuildFNeg(l->builder, a, "") : LLVMBuildNeg(l->builder, a, "");
+        return elem_is_float(expr->type.elem) ? LLVMBuildFNeg(l->builder, a, "")
+                                              : LLVMBuildNeg(l->builder, a, "");
     }
     case X_BINARY: {
         Value a = math_value(l, expr->a, column), b = math_value(l, expr->b, column);
@@ -282,12 +335,16 @@ static Value compute(Lower *l, const Expr *expr, int column, Value *values) {
         Value a = math_value(l, expr->a, column), b = expr->b ? math_value(l, expr->b, column) : NULL;
         return call(l, expr, a, b);
     }
-    case X_REDUCE: return reduction(l, expr);
+    case X_REDUCE:
+        return reduction(l, expr);
     case X_CAST:
-        return expr->type.elem == ELEM_I32 ? LLVMBuildFPToSI(l->builder, math_value(l, expr->a, column), l->i32, "")
-                                           : LLVMBuildSIToFP(l->builder, math_value(l, expr->a, column), l->f32, "");
-    case X_SLOT: return slot_value(l, expr, column, values);
-    case X_GATHER: return gather(l, expr, column);
+        return expr->type.elem == ELEM_I32
+                   ? LLVMBuildFPToSI(l->builder, math_value(l, expr->a, column), l->i32, "")
+                   : LLVMBuildSIToFP(l->builder, math_value(l, expr->a, column), l->f32, "");
+    case X_SLOT:
+        return slot_value(l, expr, column, values);
+    case X_GATHER:
+        return gather(l, expr, column);
     }
     return LLVMGetUndef(l->i32);
 }
@@ -303,4 +360,6 @@ Value math_value(Lower *l, const Expr *expr, int column) {
     return value;
 }
 
-Value math_uniform(Lower *l, const Expr *expr) { return math_value(l, expr, 0); }
+Value math_uniform(Lower *l, const Expr *expr) {
+    return math_value(l, expr, 0);
+}

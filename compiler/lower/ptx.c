@@ -1,12 +1,13 @@
-// ptx.c: PTX instructions that sm_90a and sm_100a share and LLVM has no stable intrinsic for, one function each.
-// Sections are those of the PTX ISA.
+// ptx.c: PTX instructions that sm_90a and sm_100a share and LLVM has no stable intrinsic for, one function
+// each. Sections are those of the PTX ISA.
 #include "compiler/lower/internal.h"
 
 #include <string.h>
 
 // "Parallel Synchronization and Communication Instructions: mbarrier"
 void ptx_barrier_init(Lower *l, Value barrier, int count) {
-    ir_asm(l, l->void_type, "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r", false, IR_ARGS(barrier, ir_int(l, count)));
+    ir_asm(l, l->void_type, "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r", false,
+           IR_ARGS(barrier, ir_int(l, count)));
 }
 
 void ptx_fence_barrier_init(Lower *l) {
@@ -16,7 +17,8 @@ void ptx_fence_barrier_init(Lower *l) {
 // try_wait may give up after a while: loop until the phase of that parity has completed.
 void ptx_wait(Lower *l, Value barrier, Value parity) {
     ir_asm(l, l->void_type,
-           "{\n\t.reg .pred P1;\nLAB_WAIT:\n\tmbarrier.try_wait.parity.shared::cta.b64 P1, [$0], $1;\n\t@P1 bra DONE;\n\tbra "
+           "{\n\t.reg .pred P1;\nLAB_WAIT:\n\tmbarrier.try_wait.parity.shared::cta.b64 P1, [$0], $1;\n\t@P1 "
+           "bra DONE;\n\tbra "
            "LAB_WAIT;\nDONE:\n\t}",
            "r,r", false, IR_ARGS(barrier, parity));
 }
@@ -27,13 +29,15 @@ void ptx_arrive(Lower *l, Value barrier) {
 
 void ptx_arrive_if(Lower *l, Value condition, Value barrier) {
     Value flag = LLVMBuildZExt(l->builder, condition, l->i32, "");
-    ir_asm(l, l->void_type,
-           "{\n\t.reg .pred P1;\n\tsetp.ne.b32 P1, $1, 0;\n\t@P1 mbarrier.arrive.shared::cta.b64 _, [$0];\n\t}", "r,r", false,
-           IR_ARGS(barrier, flag));
+    ir_asm(
+        l, l->void_type,
+        "{\n\t.reg .pred P1;\n\tsetp.ne.b32 P1, $1, 0;\n\t@P1 mbarrier.arrive.shared::cta.b64 _, [$0];\n\t}",
+        "r,r", false, IR_ARGS(barrier, flag));
 }
 
 void ptx_expect(Lower *l, Value barrier, Value bytes) {
-    ir_asm(l, l->void_type, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r", false, IR_ARGS(barrier, bytes));
+    ir_asm(l, l->void_type, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r", false,
+           IR_ARGS(barrier, bytes));
 }
 
 // "Data Movement and Conversion Instructions: cp.async.bulk.tensor"
@@ -54,7 +58,8 @@ void ptx_load_tile(Lower *l, Value shared, Value map, Value *coordinates, int ra
     Value args[8] = {shared, map, barrier};
     memcpy(args + 3, coordinates, sizeof(Value) * (size_t)rank);
     const char *text = arena_format(l->arena,
-                                    "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, {%s}], [$2];",
+                                    "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::"
+                                    "bytes [$0], [$1, {%s}], [$2];",
                                     rank, coordinate_list(l, 3, rank));
     ir_asm(l, l->void_type, text, constraint_list(l, "r,l,r", rank), false, args, rank + 3);
 }
@@ -62,63 +67,80 @@ void ptx_load_tile(Lower *l, Value shared, Value map, Value *coordinates, int ra
 void ptx_store_tile(Lower *l, Value map, Value *coordinates, int rank, Value shared) {
     Value args[8] = {map, shared};
     memcpy(args + 2, coordinates, sizeof(Value) * (size_t)rank);
-    const char *text = arena_format(l->arena, "cp.async.bulk.tensor.%dd.global.shared::cta.bulk_group [$0, {%s}], [$1];", rank,
-                                    coordinate_list(l, 2, rank));
+    const char *text =
+        arena_format(l->arena, "cp.async.bulk.tensor.%dd.global.shared::cta.bulk_group [$0, {%s}], [$1];",
+                     rank, coordinate_list(l, 2, rank));
     ir_asm(l, l->void_type, text, constraint_list(l, "l,r", rank), false, args, rank + 2);
 }
 
-void ptx_store_commit(Lower *l) { ir_asm(l, l->void_type, "cp.async.bulk.commit_group;", "", false, NULL, 0); }
+void ptx_store_commit(Lower *l) {
+    ir_asm(l, l->void_type, "cp.async.bulk.commit_group;", "", false, NULL, 0);
+}
 
 void ptx_store_wait(Lower *l, bool only_reads) {
-    ir_asm(l, l->void_type, only_reads ? "cp.async.bulk.wait_group.read 0;" : "cp.async.bulk.wait_group 0;", "", false, NULL, 0);
+    ir_asm(l, l->void_type, only_reads ? "cp.async.bulk.wait_group.read 0;" : "cp.async.bulk.wait_group 0;",
+           "", false, NULL, 0);
 }
 
 // "Memory Consistency Model: proxies"; "membar / fence"
-void ptx_fence_async(Lower *l) { ir_asm(l, l->void_type, "fence.proxy.async.shared::cta;", "", false, NULL, 0); }
+void ptx_fence_async(Lower *l) {
+    ir_asm(l, l->void_type, "fence.proxy.async.shared::cta;", "", false, NULL, 0);
+}
 
-void ptx_sync_warp(Lower *l) { ir_asm(l, l->void_type, "bar.warp.sync 0xffffffff;", "", false, NULL, 0); }
-void ptx_sync_cta(Lower *l) { ir_asm(l, l->void_type, "bar.sync 0;", "", false, NULL, 0); }
+void ptx_sync_warp(Lower *l) {
+    ir_asm(l, l->void_type, "bar.warp.sync 0xffffffff;", "", false, NULL, 0);
+}
+void ptx_sync_cta(Lower *l) {
+    ir_asm(l, l->void_type, "bar.sync 0;", "", false, NULL, 0);
+}
 
 // "Miscellaneous Instructions: setmaxnreg"
 void ptx_set_registers(Lower *l, int regs, bool more) {
-    ir_asm(l, l->void_type, arena_format(l->arena, "setmaxnreg.%s.sync.aligned.u32 %d;", more ? "inc" : "dec", regs), "", false,
-           NULL, 0);
+    ir_asm(l, l->void_type,
+           arena_format(l->arena, "setmaxnreg.%s.sync.aligned.u32 %d;", more ? "inc" : "dec", regs), "",
+           false, NULL, 0);
 }
 
 Value ptx_elect(Lower *l) {
     Value flag = ir_asm(l, l->i32,
-                        "{\n\t.reg .pred P1;\n\telect.sync _|P1, 0xffffffff;\n\tselp.b32 $0, 1, 0, P1;\n\t}", "=r", false, NULL, 0);
+                        "{\n\t.reg .pred P1;\n\telect.sync _|P1, 0xffffffff;\n\tselp.b32 $0, 1, 0, P1;\n\t}",
+                        "=r", false, NULL, 0);
     return LLVMBuildICmp(l->builder, LLVMIntNE, flag, ir_int(l, 0), "");
 }
 
 // "ld, st" on the shared window by 32-bit address
 void ptx_store_shared(Lower *l, Value address, int64_t offset, Value *words, int count) {
     if (count == 1) {
-        ir_asm(l, l->void_type, arena_format(l->arena, "st.shared.b32 [$0 + %lld], $1;", (long long)offset), "r,r", false,
-               IR_ARGS(address, words[0]));
+        ir_asm(l, l->void_type, arena_format(l->arena, "st.shared.b32 [$0 + %lld], $1;", (long long)offset),
+               "r,r", false, IR_ARGS(address, words[0]));
         return;
     }
-    ir_asm(l, l->void_type, arena_format(l->arena, "st.shared.v4.b32 [$0 + %lld], {$1, $2, $3, $4};", (long long)offset),
+    ir_asm(l, l->void_type,
+           arena_format(l->arena, "st.shared.v4.b32 [$0 + %lld], {$1, $2, $3, $4};", (long long)offset),
            "r,r,r,r,r", false, IR_ARGS(address, words[0], words[1], words[2], words[3]));
 }
 
 void ptx_load_shared(Lower *l, Value address, int64_t offset, Value *words, int count) {
     if (count == 1) {
-        words[0] = ir_asm(l, l->i32, arena_format(l->arena, "ld.shared.b32 $0, [$1 + %lld];", (long long)offset), "=r,r", false,
-                          IR_ARGS(address));
+        words[0] =
+            ir_asm(l, l->i32, arena_format(l->arena, "ld.shared.b32 $0, [$1 + %lld];", (long long)offset),
+                   "=r,r", false, IR_ARGS(address));
         return;
     }
     LLVMTypeRef four[4] = {l->i32, l->i32, l->i32, l->i32};
-    const char *text = arena_format(l->arena, "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4 + %lld];", (long long)offset);
-    Value loaded = ir_asm(l, LLVMStructTypeInContext(l->context, four, 4, false), text, "=r,=r,=r,=r,r", false, IR_ARGS(address));
+    const char *text =
+        arena_format(l->arena, "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4 + %lld];", (long long)offset);
+    Value loaded = ir_asm(l, LLVMStructTypeInContext(l->context, four, 4, false), text, "=r,=r,=r,=r,r",
+                          false, IR_ARGS(address));
     for (unsigned i = 0; i < 4; i++)
         words[i] = LLVMBuildExtractValue(l->builder, loaded, i, "");
 }
 
 // "cvt": the first source goes to the upper half.
 Value ptx_pack(Lower *l, Elem elem, Value low, Value high) {
-    return ir_asm(l, l->i32, elem == ELEM_BF16 ? "cvt.rn.bf16x2.f32 $0, $1, $2;" : "cvt.rn.f16x2.f32 $0, $1, $2;", "=r,f,f", true,
-                  IR_ARGS(high, low));
+    return ir_asm(l, l->i32,
+                  elem == ELEM_BF16 ? "cvt.rn.bf16x2.f32 $0, $1, $2;" : "cvt.rn.f16x2.f32 $0, $1, $2;",
+                  "=r,f,f", true, IR_ARGS(high, low));
 }
 
 Value ptx_math(Lower *l, const char *instruction, Value a) {

@@ -1,5 +1,5 @@
-// slots.c: pipes in motion. Which barrier a put, take or free waits for or signals follows from the plan: who fills a
-// slot, who uses it, and whose free its bytes wait for.
+// slots.c: pipes in motion. Which barrier a put, take or free waits for or signals follows from the plan: who
+// fills a slot, who uses it, and whose free its bytes wait for.
 #include "compiler/lower/internal.h"
 
 #include "grammar/ast.h"
@@ -8,7 +8,8 @@
 RingState *ring_of(Lower *l, const Slot *slot) {
     int64_t index = slot->index && slot->index->kind == X_INT ? slot->index->integer : -1;
     for (int i = 0; i < l->ring_count; i++)
-        if (l->rings[i].pipe == slot->pipe && l->rings[i].index == index && l->rings[i].filling == slot->filling)
+        if (l->rings[i].pipe == slot->pipe && l->rings[i].index == index &&
+            l->rings[i].filling == slot->filling)
             return &l->rings[i];
     if (l->ring_count == MAX_RINGS) {
         l->out_of_rings = true;
@@ -39,7 +40,9 @@ static void advance(Lower *l, RingState *ring) {
 }
 
 Value slot_index(Lower *l, const Slot *slot) {
-    return !slot->index ? ir_int(l, 0) : slot->index->kind == X_INT ? ir_int(l, slot->index->integer) : l->replica;
+    return !slot->index                 ? ir_int(l, 0)
+           : slot->index->kind == X_INT ? ir_int(l, slot->index->integer)
+                                        : l->replica;
 }
 
 // Instance number of the slot's bytes and barriers: index * depth + stage.
@@ -54,18 +57,24 @@ static Value barrier_at(Lower *l, int64_t offset, Value number) {
     return ir_add(l, l->shared_base, place);
 }
 
-Value slot_full_barrier(Lower *l, const Slot *slot) { return barrier_at(l, slot->pipe->full_barrier, instance(l, slot)); }
+Value slot_full_barrier(Lower *l, const Slot *slot) {
+    return barrier_at(l, slot->pipe->full_barrier, instance(l, slot));
+}
 
 Value slot_address(Lower *l, const Slot *slot) {
     const Buffer *buffer = slot->pipe->buffer;
-    Value offset = ir_add(l, ir_int(l, buffer->offset), ir_mul(l, instance(l, slot), ir_int(l, buffer->stride)));
+    Value offset =
+        ir_add(l, ir_int(l, buffer->offset), ir_mul(l, instance(l, slot), ir_int(l, buffer->stride)));
     return ir_add(l, buffer->space == SPACE_TMEM ? l->tmem : l->shared_base, offset);
 }
 
-static bool in_tmem(const Slot *slot) { return slot->pipe->buffer->space == SPACE_TMEM; }
+static bool in_tmem(const Slot *slot) {
+    return slot->pipe->buffer->space == SPACE_TMEM;
+}
 
-// Waits until the bytes of the next slot are free. The first round of a ring finds them free: the barrier's phase
-// "before the first" has parity 1. A later pipe of a round waits for a free that has to happen first: parity 0.
+// Waits until the bytes of the next slot are free. The first round of a ring finds them free: the barrier's
+// phase "before the first" has parity 1. A later pipe of a round waits for a free that has to happen first:
+// parity 0.
 void slot_wait_free(Lower *l, const Slot *slot) {
     RingState *ring = ring_of(l, slot);
     SlotState *state = &l->slots[slot->number];
@@ -108,14 +117,17 @@ static void arrive_threads(Lower *l, const Slot *slot, Value barrier) {
 void slot_publish(Lower *l, const Slot *slot) {
     Value barrier = slot_full_barrier(l, slot);
     switch (slot->pipe->filled_by) {
-    case ENGINE_PRODUCT: l->engines->commit(l, barrier); break;
+    case ENGINE_PRODUCT:
+        l->engines->commit(l, barrier);
+        break;
     case ENGINE_THREADS:
         // Generic writes become visible to the asynchronous readers of shared memory by this fence alone.
         if (!in_tmem(slot) && slot->pipe->used_by != ENGINE_THREADS)
             ptx_fence_async(l);
         arrive_threads(l, slot, barrier);
         break;
-    default: break; // a load signals by its bytes
+    default:
+        break; // a load signals by its bytes
     }
 }
 
@@ -125,22 +137,27 @@ void slot_release(Lower *l, const Slot *slot) {
         return;
     Value barrier = barrier_at(l, pipe->empty_barrier, instance(l, slot));
     switch (pipe->used_by) {
-    case ENGINE_PRODUCT: l->engines->commit(l, barrier); break;
+    case ENGINE_PRODUCT:
+        l->engines->commit(l, barrier);
+        break;
     case ENGINE_STORE:
         ptx_store_wait(l, true);
         ptx_arrive(l, barrier);
         break;
-    default: arrive_threads(l, slot, barrier); break;
+    default:
+        arrive_threads(l, slot, barrier);
+        break;
     }
 }
 
-// Before the role ends: waits until the tensor core has returned every slot, since its arrivals come by themselves and
-// must find the barrier alive.
+// Before the role ends: waits until the tensor core has returned every slot, since its arrivals come by
+// themselves and must find the barrier alive.
 void slot_drain(Lower *l) {
     for (int i = 0; i < l->ring_count; i++) {
         RingState *ring = &l->rings[i];
         const Pipe *pipe = ring->pipe;
-        if (!ring->filling || pipe->before != pipe || pipe->used_by != ENGINE_PRODUCT || pipe->free_is_ordered)
+        if (!ring->filling || pipe->before != pipe || pipe->used_by != ENGINE_PRODUCT ||
+            pipe->free_is_ordered)
             continue;
         Value index = ring->index >= 0 ? ir_int(l, ring->index) : pipe->is_array ? l->replica : ir_int(l, 0);
         for (int k = 0; k < pipe->buffer->depth; k++) {
@@ -176,10 +193,12 @@ static void unpack(Lower *l, Elem elem, Value word, Value *values) {
     }
 }
 
-// Byte address (and constant offset) of 16-byte piece `piece` of the thread's row in a swizzled tile: [chunk][row][chunk bytes], and within a
-// row the pieces are permuted by the row's low bits (PTX ISA, "Tensors: swizzling modes").
+// Byte address (and constant offset) of 16-byte piece `piece` of the thread's row in a swizzled tile:
+// [chunk][row][chunk bytes], and within a row the pieces are permuted by the row's low bits (PTX ISA,
+// "Tensors: swizzling modes").
 static Value piece_address(Lower *l, const Buffer *buffer, Value base, int piece, int64_t *offset) {
-    int pieces_a_row = buffer->swizzle_bytes / 16, chunk = piece / pieces_a_row, within = piece % pieces_a_row;
+    int pieces_a_row = buffer->swizzle_bytes / 16, chunk = piece / pieces_a_row,
+        within = piece % pieces_a_row;
     Value row = ir_mul(l, l->row, ir_int(l, buffer->swizzle_bytes));
     // Address bits 7.. count 128-byte lines: a row of a 64-byte swizzle is half a line.
     int rows_a_line = 128 / buffer->swizzle_bytes;
@@ -219,7 +238,8 @@ void slot_read(Lower *l, const Slot *slot, int first, int count, Value *values) 
     }
     int per_word = 4 / elem_bytes(buffer->elem);
     Value *words = arena_array(l->arena, Value, count / per_word);
-    l->engines->read_columns(l, ir_add(l, slot_address(l, slot), ir_int(l, first / per_word)), count / per_word, words);
+    l->engines->read_columns(l, ir_add(l, slot_address(l, slot), ir_int(l, first / per_word)),
+                             count / per_word, words);
     for (int i = 0; i < count / per_word; i++)
         if (per_word == 1)
             values[first + i] = from_word(l, buffer->elem, words[i]);
@@ -244,8 +264,8 @@ static Value value_word(Lower *l, const Buffer *buffer, const Expr *value, int w
     return ptx_pack(l, buffer->elem, pair[0], pair[1]);
 }
 
-// The columns that the value is read in at once. Bytes that are handed on may be overwritten by the write itself: then
-// the whole tile is read first.
+// The columns that the value is read in at once. Bytes that are handed on may be overwritten by the write
+// itself: then the whole tile is read first.
 static void set_window(Lower *l, const Slot *slot, int first, int count) {
     l->window_first = first;
     l->window_count = slot->handed_from ? 0 : count;

@@ -1,5 +1,5 @@
-// tiles.c: the loops over tiles and over the blocks of a walk. Every role computes them from the same record by the
-// same code, so all roles see the same tiles and blocks.
+// tiles.c: the loops over tiles and over the blocks of a walk. Every role computes them from the same record
+// by the same code, so all roles see the same tiles and blocks.
 #include "compiler/lower/internal.h"
 
 #include <string.h>
@@ -30,14 +30,15 @@ static void read_record(Lower *l, Value item) {
 static bool only_bounds(const Walk *walk) {
     // The predicate is then `position < length`: every block up to the length counts, and no scan is needed.
     const Expr *where = walk->where;
-    return where->kind == X_BINARY && where->op == '<' && where->a->kind == X_LOCAL && where->b->kind == X_FIELD;
+    return where->kind == X_BINARY && where->op == '<' && where->a->kind == X_LOCAL &&
+           where->b->kind == X_FIELD;
 }
 
 // Moves `block` by `step` while no element of the block can be seen and it hasn't met `limit`.
 static Value skip_empty(Lower *l, const Walk *walk, Value from, Value limit, int step) {
     Value variable = ir_variable(l, l->i32, from);
-    LLVMBasicBlockRef test = ir_block(l, "skip_test"), look = ir_block(l, "skip_look"), next = ir_block(l, "skip_next"),
-                      done = ir_block(l, "skip_done");
+    LLVMBasicBlockRef test = ir_block(l, "skip_test"), look = ir_block(l, "skip_look"),
+                      next = ir_block(l, "skip_next"), done = ir_block(l, "skip_done");
     ir_jump(l, test);
     ir_at(l, test);
     Value at = ir_get(l, l->i32, variable);
@@ -70,13 +71,15 @@ static void find_walk(Lower *l, int number) {
     state->count = ir_sub(l, end, state->first);
 }
 
-// Items are dealt out in zig-zag: round r gives CTA c of G item r * G + c, or counted from the other end when r is odd.
+// Items are dealt out in zig-zag: round r gives CTA c of G item r * G + c, or counted from the other end when
+// r is odd.
 void tiles_loop(Lower *l, const Stmt *stmt) {
     Value cta = ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0, NULL, 0);
     Value ctas = ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
     Value mirrored = ir_sub(l, ir_sub(l, ctas, ir_int(l, 1)), cta);
     Value round = ir_variable(l, l->i32, ir_int(l, 0));
-    LLVMBasicBlockRef test = ir_block(l, "tiles_test"), body = ir_block(l, "tiles_body"), done = ir_block(l, "tiles_done");
+    LLVMBasicBlockRef test = ir_block(l, "tiles_test"), body = ir_block(l, "tiles_body"),
+                      done = ir_block(l, "tiles_done");
     ir_jump(l, test);
     ir_at(l, test);
     Value turn = ir_get(l, l->i32, round);
@@ -108,7 +111,8 @@ static void block_bodies(Lower *l, const Stmt *stmt) {
     Value must, may;
     math_cache_clear(l);
     interval_class(l, stmt->block->walk, l->blocks[stmt->block->number].start, &must, &may);
-    LLVMBasicBlockRef full = ir_block(l, "block_full"), partial = ir_block(l, "block_partial"), done = ir_block(l, "block_done");
+    LLVMBasicBlockRef full = ir_block(l, "block_full"), partial = ir_block(l, "block_partial"),
+                      done = ir_block(l, "block_done");
     ir_branch(l, must, full, partial);
     ir_at(l, full);
     block_body(l, stmt, ir_bool(l, true));
@@ -125,10 +129,13 @@ void walk_loop(Lower *l, const Stmt *stmt) {
         if (l->plan->walks[i] == stmt->block->walk)
             walk = &l->walks[i];
     Value one = ir_int(l, 1), zero = ir_int(l, 0);
-    Value first = stmt->part == PART_REST ? one : stmt->part == PART_LAST ? ir_max(l, ir_sub(l, walk->count, one), zero) : zero;
+    Value first = stmt->part == PART_REST   ? one
+                  : stmt->part == PART_LAST ? ir_max(l, ir_sub(l, walk->count, one), zero)
+                                            : zero;
     Value end = stmt->part == PART_FIRST ? ir_min(l, walk->count, one) : walk->count;
     Value variable = ir_variable(l, l->i32, first);
-    LLVMBasicBlockRef test = ir_block(l, "walk_test"), body = ir_block(l, "walk_body"), done = ir_block(l, "walk_done");
+    LLVMBasicBlockRef test = ir_block(l, "walk_test"), body = ir_block(l, "walk_body"),
+                      done = ir_block(l, "walk_done");
     ir_jump(l, test);
     ir_at(l, test);
     Value index = ir_get(l, l->i32, variable);

@@ -1,4 +1,5 @@
-// walk.c: statements to IR, in order. Tiles move by one elected thread; values are computed by all threads of a role.
+// walk.c: statements to IR, in order. Tiles move by one elected thread; values are computed by all threads of
+// a role.
 #include "compiler/lower/internal.h"
 
 #include "grammar/ast.h"
@@ -12,7 +13,8 @@ void walk_place(Lower *l, Span span) {
     LLVMMetadataRef scope = l->debug_scope;
     if (l->debug_files && l->debug_files[span.file])
         scope = LLVMDIBuilderCreateLexicalBlockFile(l->debug, l->debug_scope, l->debug_files[span.file], 0);
-    LLVMMetadataRef location = LLVMDIBuilderCreateDebugLocation(l->context, (unsigned)place.line, (unsigned)place.column, scope, NULL);
+    LLVMMetadataRef location = LLVMDIBuilderCreateDebugLocation(l->context, (unsigned)place.line,
+                                                                (unsigned)place.column, scope, NULL);
     LLVMSetCurrentDebugLocation2(l->builder, location);
 }
 
@@ -24,8 +26,8 @@ typedef struct {
     int chunk_place; // which coordinate steps from chunk to chunk when each is its own instruction, else -1
 } Coordinates;
 
-// Coordinates in a ragged map (see runtime/manifest.h): rows of the tile beyond the sequence's end fall outside the map's
-// row dimension, so loads give zeros there and stores are clipped.
+// Coordinates in a ragged map (see runtime/manifest.h): rows of the tile beyond the sequence's end fall
+// outside the map's row dimension, so loads give zeros there and stores are clipped.
 static Coordinates tile_coordinates(Lower *l, const TensorRef *ref, const TensorMap *map) {
     const Tensor *tensor = &l->plan->tensors[map->tensor];
     Plan *plan = (Plan *)l->plan;
@@ -81,7 +83,9 @@ static void store_tile(Lower *l, const Stmt *stmt) {
 
 // ---------------------------------------------------------------- values
 
-static int columns_of(const Type *type) { return type->cols == EXTENT_ANY ? 0 : type->cols; }
+static int columns_of(const Type *type) {
+    return type->cols == EXTENT_ANY ? 0 : type->cols;
+}
 
 static void let(Lower *l, const Stmt *stmt) {
     const Local *local = stmt->local;
@@ -186,13 +190,27 @@ static void branch(Lower *l, const Stmt *stmt) {
 
 static void statement(Lower *l, const Stmt *stmt) {
     switch (stmt->kind) {
-    case ST_TILES: tiles_loop(l, stmt); break;
-    case ST_WALK: walk_loop(l, stmt); break;
-    case ST_IF: branch(l, stmt); break;
-    case ST_LET: let(l, stmt); break;
-    case ST_SET: set(l, stmt); break;
-    case ST_TAKE: slot_wait_full(l, stmt->slot); break;
-    case ST_PUT_LOAD: put_load(l, stmt); break;
+    case ST_TILES:
+        tiles_loop(l, stmt);
+        break;
+    case ST_WALK:
+        walk_loop(l, stmt);
+        break;
+    case ST_IF:
+        branch(l, stmt);
+        break;
+    case ST_LET:
+        let(l, stmt);
+        break;
+    case ST_SET:
+        set(l, stmt);
+        break;
+    case ST_TAKE:
+        slot_wait_full(l, stmt->slot);
+        break;
+    case ST_PUT_LOAD:
+        put_load(l, stmt);
+        break;
     case ST_PUT_VALUE:
         slot_wait_free(l, stmt->slot);
         slot_write(l, stmt->slot, stmt->value);
@@ -207,10 +225,18 @@ static void statement(Lower *l, const Stmt *stmt) {
     case ST_PRODUCT:
         l->engines->product(l, stmt, stmt->fresh ? math_uniform(l, stmt->fresh) : ir_bool(l, false));
         break;
-    case ST_FREE: slot_release(l, stmt->slot); break;
-    case ST_UPDATE: update(l, stmt); break;
-    case ST_STORE_VALUE: store_value(l, stmt); break;
-    case ST_STORE_TILE: store_tile(l, stmt); break;
+    case ST_FREE:
+        slot_release(l, stmt->slot);
+        break;
+    case ST_UPDATE:
+        update(l, stmt);
+        break;
+    case ST_STORE_VALUE:
+        store_value(l, stmt);
+        break;
+    case ST_STORE_TILE:
+        store_tile(l, stmt);
+        break;
     }
 }
 

@@ -1,7 +1,7 @@
 // barriers.c: which barriers a pipe needs. A slot's "full" barrier completes when its filling has, its
 // "empty" one when all its takers have given it back; each has one phase a use (PTX ISA, "mbarrier").
 #include "compiler/plan/place_steps.h"
-#include "compiler/plan/query.h"
+#include "compiler/plan/lookup.h"
 
 // Arrivals with which a role of that many warps completes a filling or a use: threads arrive once a warp,
 // every other engine once.

@@ -1,6 +1,6 @@
 // evaluate.c: the values that decide which statements run: conditions, block numbers, counts, and what is
-// computed from them. What only a launch knows has a key instead of a value: equal computations have equal
-// keys, in all roles, so a condition on it comes out the same everywhere in one run.
+// computed from them. What only a launch knows has a identity instead of a value: equal computations have
+// equal keys, in all roles, so a condition on it comes out the same everywhere in one run.
 #include "compiler/plan/protocol_steps.h"
 #include "compiler/plan/expr_table.h"
 #include "grammar/ast.h"
@@ -61,25 +61,25 @@ uint64_t hash_mix(uint64_t a, uint64_t b) {
 
 static Value number(double number) {
     Value value = {.known = true, .number = number};
-    memcpy(&value.key, &number, sizeof number);
+    memcpy(&value.identity, &number, sizeof number);
     return value;
 }
 
 static Value unknown(uint64_t kind, uint64_t a, uint64_t b, uint64_t c) {
-    return (Value){.key = hash_mix(hash_mix(hash_mix(kind + 1, a), b), c)};
+    return (Value){.identity = hash_mix(hash_mix(hash_mix(kind + 1, a), b), c)};
 }
 
 // Whether a condition on unknown values holds in this run.
-static bool choose(Context *context, const Expr *expr, uint64_t key) {
+static bool choose(Context *context, const Expr *expr, uint64_t identity) {
     Choices *choices = &context->protocol->choices;
     const int most = (int)(sizeof choices->list / sizeof choices->list[0]);
     for (int i = 0; i < choices->count; i++)
-        if (choices->list[i].key == key)
+        if (choices->list[i].identity == identity)
             return choices->list[i].holds;
     if (choices->count == most)
         return false;
     Choice *choice = &choices->list[choices->count];
-    choice->key = key;
+    choice->identity = identity;
     choice->expr = expr;
     choice->holds = choices->pattern >> (choices->count % CHOICE_BITS) & 1;
     choices->count++;
@@ -103,7 +103,7 @@ static Value block_value(Context *context, const Expr *expr) {
     case BLOCK_LAST:
         return number(index == count - 1);
     case BLOCK_FULL:
-        return number(choose(context, expr, start.key));
+        return number(choose(context, expr, start.identity));
     default:
         return start;
     }
@@ -119,12 +119,13 @@ static Value count_value(Context *context, const Expr *expr) {
 
 // a < b, where at least one is unknown.
 static bool choose_less(Context *context, const Expr *expr, Value a, Value b) {
-    return choose(context, expr, unknown('<', a.key, b.key, 0).key);
+    return choose(context, expr, unknown('<', a.identity, b.identity, 0).identity);
 }
 
 static bool choose_equal(Context *context, const Expr *expr, Value a, Value b) {
-    uint64_t low = a.key < b.key ? a.key : b.key, high = a.key < b.key ? b.key : a.key;
-    return choose(context, expr, unknown(OP_EQ, low, high, 0).key);
+    uint64_t low = a.identity < b.identity ? a.identity : b.identity,
+             high = a.identity < b.identity ? b.identity : a.identity;
+    return choose(context, expr, unknown(OP_EQ, low, high, 0).identity);
 }
 
 static Value compare(Context *context, const Expr *expr, Value a, Value b) {
@@ -166,7 +167,7 @@ static Value arithmetic(const Expr *expr, Value a, Value b) {
         default:
             break;
         }
-    return unknown(X_BINARY * 512 + (uint64_t)expr->op, a.key, b.key, 0);
+    return unknown(X_BINARY * 512 + (uint64_t)expr->op, a.identity, b.identity, 0);
 }
 
 static Value binary_value(Context *context, const Expr *expr) {
@@ -195,7 +196,7 @@ static Value call_value(Context *context, const Expr *expr) {
         default:
             break;
         }
-    return unknown(X_CALL * 64 + (uint64_t)expr->op, a.key, b.key, 0);
+    return unknown(X_CALL * 64 + (uint64_t)expr->op, a.identity, b.identity, 0);
 }
 
 static Value cast_value(Context *context, const Expr *expr) {
@@ -209,10 +210,10 @@ static Value cast_value(Context *context, const Expr *expr) {
 }
 
 static Value gather_value(Context *context, const Expr *expr) {
-    uint64_t key = (uint64_t)expr->index;
+    uint64_t identity = (uint64_t)expr->index;
     for (int i = 0; i < expr->arg_count; i++)
-        key = hash_mix(key, evaluate(context, expr->args[i]).key);
-    return unknown(X_GATHER, key, 0, 0);
+        identity = hash_mix(identity, evaluate(context, expr->args[i]).identity);
+    return unknown(X_GATHER, identity, 0, 0);
 }
 
 static Value compute(Context *context, const Expr *expr) {
@@ -241,7 +242,7 @@ static Value compute(Context *context, const Expr *expr) {
         if (expr->op == '!')
             return number(!evaluate_condition(context, expr->a));
         Value a = evaluate(context, expr->a);
-        return a.known ? number(-a.number) : unknown(X_UNARY, a.key, 0, 0);
+        return a.known ? number(-a.number) : unknown(X_UNARY, a.identity, 0, 0);
     }
     case X_BINARY:
         return binary_value(context, expr);
@@ -270,5 +271,5 @@ Value evaluate(Context *context, const Expr *expr) {
 
 bool evaluate_condition(Context *context, const Expr *expr) {
     Value value = evaluate(context, expr);
-    return value.known ? value.number != 0 : choose(context, expr, value.key);
+    return value.known ? value.number != 0 : choose(context, expr, value.identity);
 }

@@ -1,6 +1,6 @@
 // explain.c: the plan for its author: what lies where, what completes what, and how much of the chip is used.
 #include "compiler/plan/explain.h"
-#include "compiler/plan/query.h"
+#include "compiler/plan/lookup.h"
 #include "grammar/ast.h"
 
 enum { BAR_CELLS = 20 };

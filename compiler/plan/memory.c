@@ -2,7 +2,7 @@
 // whose alignment is largest, then the rest, the barriers, and the word in which the allocation of tensor
 // memory arrives.
 #include "compiler/plan/place_steps.h"
-#include "compiler/plan/query.h"
+#include "compiler/plan/lookup.h"
 #include "grammar/ast.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-// plan.h: the compiler's one representation between the passes. sema makes it from the syntax tree (names resolved,
-// hooks and functions inlined, constants folded, constant loops unrolled); place adds offsets, columns and barriers;
-// protocol checks it; lower turns it into LLVM IR; explain and --emit plan print it. No pass re-derives what an
-// earlier one decided.
+// plan.h: the compiler's one representation between the passes. sema makes it from the syntax tree (names
+// resolved, hooks and functions inlined, constants folded, constant loops unrolled); place adds offsets,
+// columns and barriers; protocol checks it; lower turns it into LLVM IR; explain and --emit plan print it. No
+// pass re-derives what an earlier one decided.
 #ifndef JFA_COMPILER_PLAN_H
 #define JFA_COMPILER_PLAN_H
 
@@ -22,7 +22,8 @@ enum { MAX_TENSOR_DIMS = 5, MAX_TILE_AXES = 3 };
 // ---------------------------------------------------------------- types and expressions
 
 // The type of a value in a role. A value may vary along the rows and along the columns of a tile: rows x cols
-// elements. Extent 1: does not vary along that direction. EXTENT_ANY: varies, with the extent of what it meets
+// elements. Extent 1: does not vary along that direction. EXTENT_ANY: varies, with the extent of what it
+// meets
 // (`rows`, `cols`).
 typedef struct {
     Elem elem;
@@ -31,7 +32,9 @@ typedef struct {
 
 enum { EXTENT_ANY = 0 };
 
-static inline bool type_is_uniform(Type type) { return type.rows == 1 && type.cols == 1; }
+static inline bool type_is_uniform(Type type) {
+    return type.rows == 1 && type.cols == 1;
+}
 
 typedef enum {
     X_INT,     // integer
@@ -59,8 +62,20 @@ typedef enum {
 
 typedef enum { BLOCK_START, BLOCK_INDEX, BLOCK_FIRST, BLOCK_LAST, BLOCK_FULL } BlockField;
 typedef enum {
-    MATH_EXP, MATH_EXP2, MATH_LOG, MATH_LOG2, MATH_SQRT, MATH_RSQRT, MATH_TANH, MATH_ABS, MATH_MIN, MATH_MAX,
-    MATH_FLOOR, MATH_SIN, MATH_COS, MATH_OP_COUNT
+    MATH_EXP,
+    MATH_EXP2,
+    MATH_LOG,
+    MATH_LOG2,
+    MATH_SQRT,
+    MATH_RSQRT,
+    MATH_TANH,
+    MATH_ABS,
+    MATH_MIN,
+    MATH_MAX,
+    MATH_FLOOR,
+    MATH_SIN,
+    MATH_COS,
+    MATH_OP_COUNT
 } MathOp;
 typedef enum { REDUCE_MAX, REDUCE_MIN, REDUCE_SUM } ReduceOp;
 
@@ -75,7 +90,8 @@ typedef struct Local {
 typedef struct Block { // the variable of a loop over a walk's blocks
     const char *name;
     Walk *walk;
-    bool reads_full; // its body asks `.full`: the body is compiled once for full blocks and once for partial ones
+    bool reads_full; // its body asks `.full`: the body is compiled once for full blocks and once for partial
+                     // ones
     int number;      // within its role
 } Block;
 
@@ -94,10 +110,11 @@ struct Expr {
     Block *block;
     Walk *walk;
     struct Slot *slot;
-    // Expressions share their parts. Walks note here that they have been somewhere, so that each part is seen once.
-    unsigned mark;           // of the walk with that number (Plan.marks)
-    const Walk *varies_key;  // interval.c: for this walk ...
-    bool varies;             // ... whether it depends on the element's position
+    // Expressions share their parts. Walks note here that they have been somewhere, so that each part is seen
+    // once.
+    unsigned mark;          // of the walk with that number (Plan.marks)
+    const Walk *varies_for; // interval.c: for this walk ...
+    bool varies;            // ... whether it depends on the element's position
 };
 
 // ---------------------------------------------------------------- statements
@@ -110,7 +127,8 @@ typedef struct Slot {
     Expr *index; // which of a pipe array: constant or the replica number; NULL for a single pipe
     Span span;   // of the take or fill
     bool filling;
-    struct Slot *handed_from; // filling only: the slot over the same bytes that the role gives up for it, or NULL
+    struct Slot
+        *handed_from; // filling only: the slot over the same bytes that the role gives up for it, or NULL
 } Slot;
 
 typedef struct {
@@ -120,9 +138,10 @@ typedef struct {
 } Product;
 
 typedef struct {
-    int tensor;                    // plan->tensors
-    Expr *at[MAX_TENSOR_DIMS];     // position on an axis (from the sequence's start), index of a dim, column of a constant
-    int map;                       // plan->maps when moved by TMA, else -1
+    int tensor;                // plan->tensors
+    Expr *at[MAX_TENSOR_DIMS]; // position on an axis (from the sequence's start), index of a dim, column of a
+                               // constant
+    int map;                   // plan->maps when moved by TMA, else -1
     Span span;
 } TensorRef;
 
@@ -208,15 +227,15 @@ typedef struct {
     Span span;
 } Constant;
 
-// How tiles of a tensor are moved by TMA. Same key, same map.
+// How tiles of a tensor are moved by TMA. Same tensor and tile, same map.
 typedef struct {
     int tensor;
     bool is_store;
-    int rows, cols;   // of the tile
+    int rows, cols; // of the tile
     int row_dim, col_dim;
     int swizzle_bytes;
-    int chunk_cols;   // columns of one swizzle-wide chunk
-    int chunks;       // chunks moved by one instruction (box extent of the chunk dimension); 0: no chunk dimension
+    int chunk_cols; // columns of one swizzle-wide chunk
+    int chunks; // chunks moved by one instruction (box extent of the chunk dimension); 0: no chunk dimension
 } TensorMap;
 
 typedef enum { FIELD_SEQ, FIELD_START, FIELD_LEN, FIELD_BASE } FieldKind;
@@ -242,7 +261,8 @@ struct Walk {
     const char *name, *block_name;
     int axis;
     int64_t size;
-    Expr *where;  // predicate over the elements of a block, or NULL: sema binds `row_position` and `col_position`
+    Expr *where; // predicate over the elements of a block, or NULL: sema binds `row_position` and
+                 // `col_position`
     // The positions on the tile's first blocked axis and on the walk's axis, as seen by `where`.
     Local *row_position, *col_position;
     Span span;
@@ -259,12 +279,12 @@ struct Buffer {
     Buffer *over;   // shares the bytes of this buffer
     Span span;
     // place:
-    int64_t bytes;        // of one instance (SMEM)
-    int columns;          // of one instance (TMEM)
-    int64_t offset;       // SMEM byte offset, or TMEM column, of instance 0
-    int64_t stride;       // to the next instance, bytes or columns
-    int swizzle_bytes;    // SMEM tiles: 128, 64, 32; 0 for vectors
-    int chunk_cols;       // columns of one swizzle-wide chunk; a tile lies as [chunk][row][chunk_cols]
+    int64_t bytes;     // of one instance (SMEM)
+    int columns;       // of one instance (TMEM)
+    int64_t offset;    // SMEM byte offset, or TMEM column, of instance 0
+    int64_t stride;    // to the next instance, bytes or columns
+    int swizzle_bytes; // SMEM tiles: 128, 64, 32; 0 for vectors
+    int chunk_cols;    // columns of one swizzle-wide chunk; a tile lies as [chunk][row][chunk_cols]
 };
 
 // What completes a filling ("full") or a use ("empty") of a slot.
@@ -286,11 +306,13 @@ struct Pipe {
     int to_count;
     Span span, from_span, to_span;
     Engine filled_by, used_by; // sema
-    // Bytes shared by several pipes (`over`) go round: this pipe's put waits for `before` to be freed (itself when the
-    // bytes are its own). hands_over: the put gives on the slot of `before` that the role holds; nothing to wait for.
+    // Bytes shared by several pipes (`over`) go round: this pipe's put waits for `before` to be freed (itself
+    // when the bytes are its own). hands_over: the put gives on the slot of `before` that the role holds;
+    // nothing to wait for.
     Pipe *before;
     bool hands_over, first_in_round;
-    bool free_is_ordered; // place: freeing needs no barrier, the next put follows it in the same tensor core's order
+    bool free_is_ordered; // place: freeing needs no barrier, the next put follows it in the same tensor
+                          // core's order
     // place: shared-memory offsets of barrier 0 (8 bytes each, array * depth of them), or -1
     int64_t full_barrier, empty_barrier;
     int full_count, empty_count; // arrivals a phase
@@ -305,8 +327,8 @@ struct Role {
     int warps, regs; // regs 0: not stated
     Span span, regs_span, warps_span;
     Stmt *body;
-    bool uses_values;      // has tile values in registers: all its threads run; otherwise one elected lane does
-    bool touches_tmem;     // reads or writes tensor memory by threads: starts at a multiple of 4 warps
+    bool uses_values;  // has tile values in registers: all its threads run; otherwise one elected lane does
+    bool touches_tmem; // reads or writes tensor memory by threads: starts at a multiple of 4 warps
     bool issues_products;
     int local_count, slot_count, block_count;
     // place:
@@ -355,8 +377,8 @@ struct Plan {
     int warps; // of the CTA, idle ones included
     int launch_regs;
     int64_t shared_bytes, barrier_offset, barrier_bytes, tmem_pointer_offset;
-    int tmem_columns;         // used
-    int tmem_allocation;      // power of two, 0 when there is none
+    int tmem_columns;    // used
+    int tmem_allocation; // power of two, 0 when there is none
     int mbarriers;
 };
 

@@ -1,6 +1,6 @@
 // print.c: the whole plan as text (--emit plan). The same plan gives the same text.
 #include "compiler/plan/expr_text.h"
-#include "compiler/plan/query.h"
+#include "compiler/plan/lookup.h"
 #include "grammar/ast.h"
 
 #include <string.h>

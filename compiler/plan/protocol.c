@@ -6,9 +6,9 @@
 // ---------------------------------------------------------------- names and memory
 
 bool protocol_is_new(Protocol *protocol, const void *what, uint64_t more) {
-    uint64_t key = hash_mix((uint64_t)(uintptr_t)what, more);
+    uint64_t identity = hash_mix((uint64_t)(uintptr_t)what, more);
     for (int i = 0; i < protocol->reported_count; i++)
-        if (protocol->reported[i] == key)
+        if (protocol->reported[i] == identity)
             return false;
     if (protocol->reported_count == protocol->reported_capacity) {
         int capacity = protocol->reported_capacity ? 2 * protocol->reported_capacity : 16;
@@ -18,7 +18,7 @@ bool protocol_is_new(Protocol *protocol, const void *what, uint64_t more) {
         protocol->reported = reported;
         protocol->reported_capacity = capacity;
     }
-    protocol->reported[protocol->reported_count++] = key;
+    protocol->reported[protocol->reported_count++] = identity;
     return true;
 }
 

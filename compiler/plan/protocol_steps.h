@@ -6,7 +6,7 @@
 #ifndef JFA_COMPILER_PLAN_PROTOCOL_STEPS_H
 #define JFA_COMPILER_PLAN_PROTOCOL_STEPS_H
 
-#include "compiler/plan/query.h"
+#include "compiler/plan/lookup.h"
 #include "grammar/ast.h"
 
 enum { MAX_TRIP_TILES = 3, MAX_TRIP_WALKS = 16, DEEPER_TRIED = 8 }; // DEEPER_TRIED: slots more in a ring
@@ -19,7 +19,7 @@ typedef struct {
 // A condition on values that only a launch knows, and the outcome that this run takes. Equal conditions have
 // equal keys.
 typedef struct {
-    uint64_t key;
+    uint64_t identity;
     bool holds;
     const Expr *expr;
 } Choice;
@@ -95,7 +95,7 @@ const char *trip_text(const Protocol *protocol); // "with 2 tiles of 1 and 0 blo
 typedef struct {
     bool known;
     double number;
-    uint64_t key;
+    uint64_t identity;
 } Value;
 
 typedef struct {

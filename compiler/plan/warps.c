@@ -2,7 +2,7 @@
 // moved between warpgroups, not roles (PTX ISA, "setmaxnreg": all warps of a warpgroup execute the same one),
 // so roles within one warpgroup must agree.
 #include "compiler/plan/place_steps.h"
-#include "compiler/plan/query.h"
+#include "compiler/plan/lookup.h"
 
 enum {
     THREADS_PER_WARP = 32,

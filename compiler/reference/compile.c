@@ -229,12 +229,8 @@ static int call_hook(Compiler *compiler, const Context *context, const Ast *hook
     }
     Elem type = !strcmp(hook->name2, "bool") ? ELEM_BOOL : !strcmp(hook->name2, "i32") ? ELEM_I32 : ELEM_F32;
     if (value != NO_NODE && type == ELEM_I32 && at(compiler, value)->type == ELEM_F32) {
-        Node cast = {.kind = NODE_CAST,
-                     .type = ELEM_I32,
-                     .vector = -1,
-                     .a = value,
-                     .b = NO_NODE,
-                     .c = NO_NODE};
+        Node cast = {
+            .kind = NODE_CAST, .type = ELEM_I32, .vector = -1, .a = value, .b = NO_NODE, .c = NO_NODE};
         return node_new(compiler, cast, span);
     }
     return node_cast(compiler, value, type, span);
@@ -242,11 +238,7 @@ static int call_hook(Compiler *compiler, const Context *context, const Ast *hook
 
 static int compile_rounded(Compiler *compiler, const Context *context, const Ast *ast) {
     const Ast *type = ast->list ? ast->list->next : NULL;
-    Node node = {.kind = NODE_ROUND,
-                 .type = ELEM_F32,
-                 .vector = -1,
-                 .b = NO_NODE,
-                 .c = NO_NODE};
+    Node node = {.kind = NODE_ROUND, .type = ELEM_F32, .vector = -1, .b = NO_NODE, .c = NO_NODE};
     if (!has_arguments(compiler, ast, "rounded", 2))
         return NO_NODE;
     if (type->kind != AST_NAME) {
@@ -265,12 +257,7 @@ static int convert(Compiler *compiler, int value, Elem type, Span span) {
         return node_cast(compiler, value, type, span);
     if (at(compiler, value)->type == ELEM_BOOL)
         return node_cast(compiler, value, type, span);
-    Node cast = {.kind = NODE_CAST,
-                 .type = type,
-                 .vector = -1,
-                 .a = value,
-                 .b = NO_NODE,
-                 .c = NO_NODE};
+    Node cast = {.kind = NODE_CAST, .type = type, .vector = -1, .a = value, .b = NO_NODE, .c = NO_NODE};
     return node_new(compiler, cast, span);
 }
 

@@ -22,11 +22,11 @@ struct Worker {
     const Evaluation *evaluation;
     const Program *program;
     int64_t sequence;
-    int32_t *index;     // [var]
+    int32_t *index;                // [var]
     uint64_t version[DEPTH_LIMIT]; // by depth: changes with the value of the variable there
-    uint64_t *known_at; // [node]: version of its innermost variable when it was computed, 0: never
-    Scalar *scalars;    // [node]
-    void **vectors;     // [node]: REAL or int32_t [largest extent], or NULL
+    uint64_t *known_at;            // [node]: version of its innermost variable when it was computed, 0: never
+    Scalar *scalars;               // [node]
+    void **vectors;                // [node]: REAL or int32_t [largest extent], or NULL
     uint64_t clock;
 };
 

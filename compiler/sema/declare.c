@@ -57,7 +57,8 @@ static void declare_const(Sema *sema, Scope *scope, const Ast *ast, bool overrid
     Define *define = overridable ? find_define(sema, ast->name) : NULL;
     Expr *value = define ? define->value : sema_expr(sema, scope, ast->a);
     if (define && !value)
-        diag_error(sema->diag, ast->span, "bad-define", "-D %s=%s: '%s' is a number", define->name, define->text, ast->name);
+        diag_error(sema->diag, ast->span, "bad-define", "-D %s=%s: '%s' is a number", define->name,
+                   define->text, ast->name);
     if (value && !expr_is_constant(value)) {
         diag_error(sema->diag, ast->a->span, "not-constant", "'%s' must be a constant", ast->name);
         value = NULL;
@@ -119,7 +120,8 @@ static void number_option(Sema *sema, const Ast *option, Expr *value, Span span)
     bool allowed = false;
     for (const Ast *choice = option->list; choice && value; choice = choice->next) {
         Expr *candidate = sema_expr(sema, sema->family, choice);
-        allowed |= candidate && expr_is_constant(candidate) && expr_constant(candidate) == expr_constant(value);
+        allowed |=
+            candidate && expr_is_constant(candidate) && expr_constant(candidate) == expr_constant(value);
     }
     if (value && !allowed)
         bad_choice(sema, option, arena_format(sema->arena, "%g", expr_constant(value)), span);
@@ -135,18 +137,23 @@ static void declare_option(Sema *sema, const Ast *option) {
     Define *define = find_define(sema, option->name);
     bool is_type = !strcmp(option->name2, "type");
     if (!is_type && strcmp(option->name2, "int")) {
-        diag_error(sema->diag, option->span, "unknown-type", "an option is 'int' or 'type', not '%s'", option->name2);
+        diag_error(sema->diag, option->span, "unknown-type", "an option is 'int' or 'type', not '%s'",
+                   option->name2);
         return;
     }
     Span span = setting ? setting->a->span : option->span;
     if (!setting && !define) {
-        DiagItem *item = diag_error(sema->diag, sema->parts->kernel->name_span, "option-missing",
-                                    "kernel '%s' doesn't say its %s", sema->parts->kernel->name, option->name);
+        DiagItem *item =
+            diag_error(sema->diag, sema->parts->kernel->name_span, "option-missing",
+                       "kernel '%s' doesn't say its %s", sema->parts->kernel->name, option->name);
         diag_note(item, option->span, "'%s' is declared here", option->name);
         diag_help(item, "add '%s VALUE;' with one of: %s", option->name, allowed_text(sema, option));
     }
     if (is_type) {
-        const char *value = define ? define->text : !setting ? option->list->name : setting->a->kind == AST_NAME ? setting->a->name : NULL;
+        const char *value = define                         ? define->text
+                            : !setting                     ? option->list->name
+                            : setting->a->kind == AST_NAME ? setting->a->name
+                                                           : NULL;
         type_option(sema, option, value ? value : "a number", span);
     } else {
         Expr *value = define ? define->value : setting ? sema_expr(sema, sema->family, setting->a) : NULL;
@@ -224,7 +231,8 @@ static void declare_tensor(Sema *sema, Scope *scope, const Ast *ast, bool from_k
             tensor->rank++;
     }
     if (!ast->a->list)
-        diag_error(sema->diag, ast->a->span, "shape-mismatch", "tensor '%s' needs its dims: %s[...]", ast->name, ast->a->name);
+        diag_error(sema->diag, ast->a->span, "shape-mismatch", "tensor '%s' needs its dims: %s[...]",
+                   ast->name, ast->a->name);
 }
 
 static void declare_param(Sema *sema, Scope *scope, const Ast *ast) {
@@ -256,7 +264,8 @@ static void declare_hook(Sema *sema, const Ast *ast) {
     symbol->ast = ast;
     symbol->scope = sema->family;
     if (strcmp(ast->name2, "f32") && strcmp(ast->name2, "i32") && strcmp(ast->name2, "bool"))
-        diag_error(sema->diag, ast->span, "unknown-type", "a hook gives f32, i32 or bool, not '%s'", ast->name2);
+        diag_error(sema->diag, ast->span, "unknown-type", "a hook gives f32, i32 or bool, not '%s'",
+                   ast->name2);
 }
 
 static void misplaced(Sema *sema, const Ast *item, const char *where) {
@@ -270,15 +279,32 @@ void declare_family(Sema *sema) {
     for (const Ast *item = sema->parts->family->list; item; item = item->next)
         switch (item->kind) {
         case AST_OPTION:
-        case AST_REFERENCE: break;
-        case AST_AXIS: declare_axis(sema, item); break;
-        case AST_DIM: declare_dim(sema, item); break;
-        case AST_TENSOR: declare_tensor(sema, sema->family, item, false); break;
-        case AST_PARAM: declare_param(sema, sema->family, item); break;
-        case AST_HOOK: declare_hook(sema, item); break;
-        case AST_CONST: declare_const(sema, sema->family, item, false); break;
-        case AST_FUNCTION: declare_function(sema, sema->family, item); break;
-        default: misplaced(sema, item, "family"); break;
+        case AST_REFERENCE:
+            break;
+        case AST_AXIS:
+            declare_axis(sema, item);
+            break;
+        case AST_DIM:
+            declare_dim(sema, item);
+            break;
+        case AST_TENSOR:
+            declare_tensor(sema, sema->family, item, false);
+            break;
+        case AST_PARAM:
+            declare_param(sema, sema->family, item);
+            break;
+        case AST_HOOK:
+            declare_hook(sema, item);
+            break;
+        case AST_CONST:
+            declare_const(sema, sema->family, item, false);
+            break;
+        case AST_FUNCTION:
+            declare_function(sema, sema->family, item);
+            break;
+        default:
+            misplaced(sema, item, "family");
+            break;
         }
 }
 
@@ -295,22 +321,23 @@ static void declare_math(Sema *sema, const Ast *math) {
                 hook = symbol;
         }
     if (!hook) {
-        DiagItem *item = diag_error(sema->diag, math->name_span, "unknown-name", "family '%s' has no hook '%s'",
-                                    sema->parts->family->name, math->name);
+        DiagItem *item = diag_error(sema->diag, math->name_span, "unknown-name",
+                                    "family '%s' has no hook '%s'", sema->parts->family->name, math->name);
         const char *closest = diag_closest(math->name, names, count);
         if (closest)
             diag_help(item, "did you mean '%s'?", closest);
         return;
     }
     if (hook->math) {
-        DiagItem *item = diag_error(sema->diag, math->name_span, "duplicate-name", "'%s' is defined twice", math->name);
+        DiagItem *item =
+            diag_error(sema->diag, math->name_span, "duplicate-name", "'%s' is defined twice", math->name);
         diag_note(item, hook->math->name_span, "first defined here");
         return;
     }
     for (const Ast *own = math->list; own; own = own->next)
         if (!find_item(hook->ast->list, AST_NAME, own->name)) {
-            DiagItem *item = diag_error(sema->diag, own->span, "unknown-parameter", "hook '%s' has no parameter '%s'",
-                                        math->name, own->name);
+            DiagItem *item = diag_error(sema->diag, own->span, "unknown-parameter",
+                                        "hook '%s' has no parameter '%s'", math->name, own->name);
             diag_note(item, hook->ast->span, "declared here; name any of these, in any order");
         }
     hook->math = math;
@@ -326,22 +353,36 @@ void declare_kernel(Sema *sema) {
                 break;
             const char *names[MAX_ITEMS];
             int count = 0;
-            for (const Ast *other = sema->parts->family->list; other && count < MAX_ITEMS; other = other->next)
+            for (const Ast *other = sema->parts->family->list; other && count < MAX_ITEMS;
+                 other = other->next)
                 if (other->kind == AST_OPTION)
                     names[count++] = other->name;
-            DiagItem *error = diag_error(sema->diag, item->name_span, "unknown-option", "family '%s' has no option '%s'",
-                                         sema->parts->family->name, item->name);
+            DiagItem *error =
+                diag_error(sema->diag, item->name_span, "unknown-option", "family '%s' has no option '%s'",
+                           sema->parts->family->name, item->name);
             const char *closest = diag_closest(item->name, names, count);
             if (closest)
                 diag_help(error, "did you mean '%s'?", closest);
             break;
         }
-        case AST_MATH: declare_math(sema, item); break;
-        case AST_TENSOR: declare_tensor(sema, sema->kernel, item, true); break;
-        case AST_PARAM: declare_param(sema, sema->kernel, item); break;
-        case AST_CONST: declare_const(sema, sema->kernel, item, true); break;
-        case AST_FUNCTION: declare_function(sema, sema->kernel, item); break;
-        default: misplaced(sema, item, "kernel"); break;
+        case AST_MATH:
+            declare_math(sema, item);
+            break;
+        case AST_TENSOR:
+            declare_tensor(sema, sema->kernel, item, true);
+            break;
+        case AST_PARAM:
+            declare_param(sema, sema->kernel, item);
+            break;
+        case AST_CONST:
+            declare_const(sema, sema->kernel, item, true);
+            break;
+        case AST_FUNCTION:
+            declare_function(sema, sema->kernel, item);
+            break;
+        default:
+            misplaced(sema, item, "kernel");
+            break;
         }
 }
 
@@ -374,10 +415,12 @@ static void declare_buffer(Sema *sema, const Ast *ast) {
             diag_error(sema->diag, extent->span, "shape-mismatch", "a buffer has one or two extents");
             return;
         }
-        good &= sema_constant_int(sema, sema->schedule, extent, "the extent of a buffer", 1, 4096, &extents[buffer->rank++]);
+        good &= sema_constant_int(sema, sema->schedule, extent, "the extent of a buffer", 1, 4096,
+                                  &extents[buffer->rank++]);
     }
     if (buffer->rank == 0)
-        diag_error(sema->diag, ast->a->span, "shape-mismatch", "buffer '%s' needs its shape: %s[rows, cols]", ast->name, ast->a->name);
+        diag_error(sema->diag, ast->a->span, "shape-mismatch", "buffer '%s' needs its shape: %s[rows, cols]",
+                   ast->name, ast->a->name);
     buffer->rows = (int)extents[0];
     buffer->cols = (int)extents[1];
     if (ast->name2) {
@@ -413,10 +456,14 @@ static void declare_role(Sema *sema, const Ast *ast) {
         role->replicas = (int)value;
     }
     role->warps_span = ast->a->span;
-    role->warps = sema_constant_int(sema, sema->schedule, ast->a, "the number of warps", 1, 32, &value) ? (int)value : 1;
+    role->warps = sema_constant_int(sema, sema->schedule, ast->a, "the number of warps", 1, 32, &value)
+                      ? (int)value
+                      : 1;
     if (ast->b) {
         role->regs_span = ast->b->span;
-        role->regs = sema_constant_int(sema, sema->schedule, ast->b, "registers a thread", 24, 255, &value) ? (int)value : 0;
+        role->regs = sema_constant_int(sema, sema->schedule, ast->b, "registers a thread", 24, 255, &value)
+                         ? (int)value
+                         : 0;
     }
     role->number = sema->plan->role_count;
     symbol->role = role;
@@ -448,15 +495,18 @@ static bool match_ring(Sema *sema, const Ast *ast, Pipe *pipe) {
     pipe->array = (int)extent;
     int remaining = buffer->dim_count - own;
     if (remaining < 0 || remaining > 1 || (own == 1 && buffer->dims[0] != extent)) {
-        DiagItem *item = diag_error(sema->diag, ast->span, "shape-mismatch",
-                                    "the extents of pipe '%s' don't fit those of buffer '%s'", pipe->name, buffer->name);
+        DiagItem *item =
+            diag_error(sema->diag, ast->span, "shape-mismatch",
+                       "the extents of pipe '%s' don't fit those of buffer '%s'", pipe->name, buffer->name);
         diag_note(item, buffer->span, "declared here");
         diag_help(item, "pipe p[A] : b needs buffer b[A] or b[A, DEPTH]; pipe p : b needs b or b[DEPTH]");
         return false;
     }
     int depth = remaining == 1 ? buffer->dims[own] : 1;
-    if ((buffer->array != 1 || buffer->depth != 1) && (buffer->array != pipe->array || buffer->depth != depth)) {
-        diag_error(sema->diag, ast->span, "shape-mismatch", "two pipes see buffer '%s' as rings of different depth", buffer->name);
+    if ((buffer->array != 1 || buffer->depth != 1) &&
+        (buffer->array != pipe->array || buffer->depth != depth)) {
+        diag_error(sema->diag, ast->span, "shape-mismatch",
+                   "two pipes see buffer '%s' as rings of different depth", buffer->name);
         return false;
     }
     buffer->array = pipe->array;
@@ -501,8 +551,8 @@ static void declare_pipe(Sema *sema, const Ast *ast) {
 // name in blocks(axis, size)
 static bool blocks_of(Sema *sema, const Ast *bind, int *axis, int64_t *size) {
     const Ast *call = bind->a;
-    if (call->kind != AST_CALL || call->a->kind != AST_NAME || strcmp(call->a->name, "blocks") || !call->list ||
-        !call->list->next || call->list->next->next || call->list->kind != AST_NAME) {
+    if (call->kind != AST_CALL || call->a->kind != AST_NAME || strcmp(call->a->name, "blocks") ||
+        !call->list || !call->list->next || call->list->next->next || call->list->kind != AST_NAME) {
         diag_error(sema->diag, call->span, "bad-grid", "expected blocks(axis, size)");
         return false;
     }
@@ -536,7 +586,8 @@ static void declare_grid(Sema *sema, const Ast *ast) {
             continue;
         }
         if (plan->tile_axis_count == MAX_TILE_AXES) {
-            diag_error(sema->diag, bind->span, "too-many", "a grid has at most %d blocked axes", MAX_TILE_AXES);
+            diag_error(sema->diag, bind->span, "too-many", "a grid has at most %d blocked axes",
+                       MAX_TILE_AXES);
             return;
         }
         TileAxis *tile = &plan->tile_axes[plan->tile_axis_count];
@@ -553,8 +604,8 @@ static void declare_grid(Sema *sema, const Ast *ast) {
         else if (!strcmp(modifier->name, "persistent"))
             plan->persistent = true;
         else
-            diag_error(sema->diag, modifier->span, "unknown-name", "a grid is 'heaviest_first' or 'persistent', not '%s'",
-                       modifier->name);
+            diag_error(sema->diag, modifier->span, "unknown-name",
+                       "a grid is 'heaviest_first' or 'persistent', not '%s'", modifier->name);
     }
 }
 
@@ -601,14 +652,25 @@ void declare_schedule(Sema *sema) {
     const Ast *list = sema->parts->schedule->list;
     for (const Ast *item = list; item; item = item->next)
         switch (item->kind) {
-        case AST_CONST: declare_const(sema, sema->schedule, item, true); break;
-        case AST_FUNCTION: declare_function(sema, sema->schedule, item); break;
-        case AST_BUFFER: declare_buffer(sema, item); break;
-        case AST_ROLE: declare_role(sema, item); break;
+        case AST_CONST:
+            declare_const(sema, sema->schedule, item, true);
+            break;
+        case AST_FUNCTION:
+            declare_function(sema, sema->schedule, item);
+            break;
+        case AST_BUFFER:
+            declare_buffer(sema, item);
+            break;
+        case AST_ROLE:
+            declare_role(sema, item);
+            break;
         case AST_PIPE:
         case AST_GRID:
-        case AST_WALK: break;
-        default: misplaced(sema, item, "schedule"); break;
+        case AST_WALK:
+            break;
+        default:
+            misplaced(sema, item, "schedule");
+            break;
         }
     for (const Ast *item = list; item; item = item->next)
         if (item->kind == AST_PIPE)
@@ -645,16 +707,18 @@ void declare_rounds(Sema *sema) {
             Pipe *before = round[(k + count - 1) % count];
             round[k]->first_in_round = k == 0;
             if (round[k]->hands_over && (k == 0 || round[k]->before != before)) {
-                DiagItem *item = diag_error(sema->diag, round[k]->span, "round-order",
-                                            "'%s' takes over the bytes of '%s', but isn't declared right after it",
-                                            round[k]->name, round[k]->before->name);
+                DiagItem *item =
+                    diag_error(sema->diag, round[k]->span, "round-order",
+                               "'%s' takes over the bytes of '%s', but isn't declared right after it",
+                               round[k]->name, round[k]->before->name);
                 diag_note(item, round[k]->before->span, "'%s' is declared here", round[k]->before->name);
                 diag_help(item, "declare pipes over shared bytes in the order in which the bytes go round");
             }
             round[k]->before = before;
             if (round[k]->array != round[0]->array || round[k]->buffer->depth != round[0]->buffer->depth)
                 diag_error(sema->diag, round[k]->span, "shape-mismatch",
-                           "pipes over shared bytes must have the same extents: '%s' and '%s'", round[0]->name, round[k]->name);
+                           "pipes over shared bytes must have the same extents: '%s' and '%s'",
+                           round[0]->name, round[k]->name);
         }
     }
 }

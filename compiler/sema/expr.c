@@ -52,7 +52,8 @@ static Slot *slot_or_null(Sema *sema, Scope *scope, const Ast *ast) {
     if (ast->kind != AST_INDEX || ast->a->kind != AST_NAME || scope_find(scope, ast->a->name))
         return NULL;
     const char *first = arena_format(sema->arena, "%s[0]", ast->a->name);
-    const char *name = scope_find(scope, first) || (ast->list && !ast->list->next) ? sema_slot_name(sema, scope, ast) : NULL;
+    const char *name =
+        scope_find(scope, first) || (ast->list && !ast->list->next) ? sema_slot_name(sema, scope, ast) : NULL;
     Symbol *symbol = name ? scope_find(scope, name) : NULL;
     return symbol && symbol->kind == SYM_SLOT ? symbol->slot : NULL;
 }
@@ -60,7 +61,8 @@ static Slot *slot_or_null(Sema *sema, Scope *scope, const Ast *ast) {
 static bool is_gone(Sema *sema, const Slot *slot, Span span) {
     for (Held *held = sema->held; held; held = held->next)
         if (held->slot == slot && held->gone) {
-            DiagItem *item = diag_error(sema->diag, span, "slot-freed", "slot '%s' is used after it was given up", slot->name);
+            DiagItem *item = diag_error(sema->diag, span, "slot-freed",
+                                        "slot '%s' is used after it was given up", slot->name);
             diag_note(item, held->gone_span, "given up here");
             return true;
         }
@@ -71,9 +73,12 @@ Slot *sema_slot(Sema *sema, Scope *scope, const Ast *ast) {
     Slot *slot = slot_or_null(sema, scope, ast);
     if (!slot) {
         const char *text = ast_text(sema->diag->sources, sema->arena, ast->span);
-        DiagItem *item = diag_error(sema->diag, ast->span, "unknown-slot", "'%s' is not a slot that this role holds", text);
-        diag_help(item, "a slot is bound by 'take %s = pipe;' and may be used until it is freed, within the same block",
-                  text);
+        DiagItem *item = diag_error(sema->diag, ast->span, "unknown-slot",
+                                    "'%s' is not a slot that this role holds", text);
+        diag_help(
+            item,
+            "a slot is bound by 'take %s = pipe;' and may be used until it is freed, within the same block",
+            text);
         return NULL;
     }
     return is_gone(sema, slot, ast->span) ? NULL : slot;
@@ -83,11 +88,13 @@ static Expr *read_slot(Sema *sema, Slot *slot, Span span) {
     if (is_gone(sema, slot, span))
         return NULL;
     if (slot->filling) {
-        diag_error(sema->diag, span, "slot-filling", "slot '%s' is being filled; it has no value to read yet", slot->name);
+        diag_error(sema->diag, span, "slot-filling", "slot '%s' is being filled; it has no value to read yet",
+                   slot->name);
         return NULL;
     }
     Elem elem = elem_is_float(slot->pipe->buffer->elem) ? ELEM_F32 : slot->pipe->buffer->elem;
-    Expr *expr = expr_new(sema, X_SLOT, (Type){elem, slot->pipe->buffer->rows, slot->pipe->buffer->cols}, span);
+    Expr *expr =
+        expr_new(sema, X_SLOT, (Type){elem, slot->pipe->buffer->rows, slot->pipe->buffer->cols}, span);
     expr->slot = slot;
     sema->role->uses_values = true;
     sema->role->touches_tmem |= slot->pipe->buffer->space == SPACE_TMEM;
@@ -158,14 +165,16 @@ static Expr *tile_member(Sema *sema, const Ast *ast) {
         for (int i = 0; i < plan->axis_count; i++)
             if (!strcmp(plan->axes[i].name, ast->name + 4))
                 return sema_field(sema, FIELD_LEN, i, 0, ast->span);
-    DiagItem *item = diag_error(sema->diag, ast->name_span, "unknown-member", "a tile has no '%s'", ast->name);
+    DiagItem *item =
+        diag_error(sema->diag, ast->name_span, "unknown-member", "a tile has no '%s'", ast->name);
     diag_help(item, "it has seq, len_<axis>, its walks, and what the grid is over%s%s",
               plan->factor_count ? ": " : "", plan->factor_count ? plan->factors[0].name : "");
     return NULL;
 }
 
 static Expr *block_member(Sema *sema, Block *block, const Ast *ast) {
-    static const char *const NAMES[] = {[BLOCK_INDEX] = "index", [BLOCK_FIRST] = "first", [BLOCK_LAST] = "last", [BLOCK_FULL] = "full"};
+    static const char *const NAMES[] = {
+        [BLOCK_INDEX] = "index", [BLOCK_FIRST] = "first", [BLOCK_LAST] = "last", [BLOCK_FULL] = "full"};
     int field = -1;
     if (!strcmp(ast->name, block->walk->block_name))
         field = BLOCK_START;
@@ -173,13 +182,15 @@ static Expr *block_member(Sema *sema, Block *block, const Ast *ast) {
         if (!strcmp(ast->name, NAMES[i]))
             field = i;
     if (field < 0) {
-        DiagItem *item = diag_error(sema->diag, ast->name_span, "unknown-member", "a block of '%s' has no '%s'",
-                                    block->walk->name, ast->name);
-        diag_help(item, "it has %s (its first position), index, first, last and full", block->walk->block_name);
+        DiagItem *item = diag_error(sema->diag, ast->name_span, "unknown-member",
+                                    "a block of '%s' has no '%s'", block->walk->name, ast->name);
+        diag_help(item, "it has %s (its first position), index, first, last and full",
+                  block->walk->block_name);
         return NULL;
     }
     block->reads_full |= field == BLOCK_FULL;
-    Expr *expr = expr_new(sema, X_BLOCK, field == BLOCK_START || field == BLOCK_INDEX ? I32 : BOOL, ast->span);
+    Expr *expr =
+        expr_new(sema, X_BLOCK, field == BLOCK_START || field == BLOCK_INDEX ? I32 : BOOL, ast->span);
     expr->op = field;
     expr->block = block;
     return expr;
@@ -205,7 +216,8 @@ static Expr *member_value(Sema *sema, Scope *scope, const Ast *ast) {
             expr->walk = walk;
             return expr;
         }
-        diag_error(sema->diag, ast->name_span, "unknown-member", "a walk has count and has(row, col), not '%s'", ast->name);
+        diag_error(sema->diag, ast->name_span, "unknown-member",
+                   "a walk has count and has(row, col), not '%s'", ast->name);
         return NULL;
     }
     if (ast->a->kind == AST_NAME) {
@@ -248,7 +260,8 @@ Expr *sema_walk_predicate(Sema *sema, Walk *walk, Expr *row, Expr *col, Span spa
             symbol->expr = factor;
     }
     for (int i = 0; i < plan->axis_count; i++)
-        if ((symbol = scope_add(sema, scope, SYM_VALUE, arena_format(sema->arena, "len_%s", plan->axes[i].name), walk->span)))
+        if ((symbol = scope_add(sema, scope, SYM_VALUE,
+                                arena_format(sema->arena, "len_%s", plan->axes[i].name), walk->span)))
             symbol->expr = sema_field(sema, FIELD_LEN, i, 0, span);
     if ((symbol = scope_add(sema, scope, SYM_VALUE, "seq", walk->span)))
         symbol->expr = sema_field(sema, FIELD_SEQ, 0, 0, span);
@@ -263,9 +276,9 @@ static const struct {
     MathOp op;
     int args;
 } MATH[] = {
-    {"exp", MATH_EXP, 1},     {"exp2", MATH_EXP2, 1},   {"log", MATH_LOG, 1}, {"log2", MATH_LOG2, 1},
-    {"sqrt", MATH_SQRT, 1},   {"rsqrt", MATH_RSQRT, 1}, {"tanh", MATH_TANH, 1}, {"abs", MATH_ABS, 1},
-    {"min", MATH_MIN, 2},     {"max", MATH_MAX, 2},     {"floor", MATH_FLOOR, 1}, {"sin", MATH_SIN, 1},
+    {"exp", MATH_EXP, 1},   {"exp2", MATH_EXP2, 1},   {"log", MATH_LOG, 1},     {"log2", MATH_LOG2, 1},
+    {"sqrt", MATH_SQRT, 1}, {"rsqrt", MATH_RSQRT, 1}, {"tanh", MATH_TANH, 1},   {"abs", MATH_ABS, 1},
+    {"min", MATH_MIN, 2},   {"max", MATH_MAX, 2},     {"floor", MATH_FLOOR, 1}, {"sin", MATH_SIN, 1},
     {"cos", MATH_COS, 1},
 };
 
@@ -305,11 +318,11 @@ static Expr *reduce(Sema *sema, ReduceOp op, Expr *a, Span span) {
 }
 
 // Binds arguments to parameters by position, then evaluates `body` in a scope below `definition`.
-static Expr *expand(Sema *sema, Symbol *callee, Scope *definition, const Ast *parameters, const Ast *body, Expr **args,
-                    Span span) {
+static Expr *expand(Sema *sema, Symbol *callee, Scope *definition, const Ast *parameters, const Ast *body,
+                    Expr **args, Span span) {
     if (callee->inlining) {
-        diag_error(sema->diag, span, "recursion", "'%s' calls itself; functions are expanded in place and can't recur",
-                   callee->name);
+        diag_error(sema->diag, span, "recursion",
+                   "'%s' calls itself; functions are expanded in place and can't recur", callee->name);
         return NULL;
     }
     Scope *scope = scope_new(sema, definition);
@@ -344,7 +357,9 @@ static Expr *call_hook(Sema *sema, Symbol *hook, Expr **args, Span span) {
     } else {
         value = expand(sema, hook, hook->scope, hook->ast->list, hook->ast->a, args, span);
     }
-    Elem elem = !strcmp(hook->ast->name2, "bool") ? ELEM_BOOL : !strcmp(hook->ast->name2, "i32") ? ELEM_I32 : ELEM_F32;
+    Elem elem = !strcmp(hook->ast->name2, "bool")  ? ELEM_BOOL
+                : !strcmp(hook->ast->name2, "i32") ? ELEM_I32
+                                                   : ELEM_F32;
     return expr_cast(sema, value, elem);
 }
 
@@ -387,7 +402,9 @@ static Expr *call_value(Sema *sema, Scope *scope, const Ast *ast) {
                        : NULL;
     for (size_t i = 0; i < sizeof REDUCTIONS / sizeof REDUCTIONS[0]; i++)
         if (!strcmp(REDUCTIONS[i].name, name))
-            return has_arguments(sema, ast, name, 1) && !bad ? reduce(sema, REDUCTIONS[i].op, args[0], ast->span) : NULL;
+            return has_arguments(sema, ast, name, 1) && !bad
+                       ? reduce(sema, REDUCTIONS[i].op, args[0], ast->span)
+                       : NULL;
     if (!strcmp(name, "f32") || !strcmp(name, "i32"))
         return has_arguments(sema, ast, name, 1) && !bad
                    ? expr_cast(sema, args[0], name[0] == 'f' ? ELEM_F32 : ELEM_I32)
@@ -400,12 +417,13 @@ static Expr *call_value(Sema *sema, Scope *scope, const Ast *ast) {
 static Expr *gather(Sema *sema, Scope *scope, const Ast *ast, int index) {
     Tensor *tensor = &sema->plan->tensors[index];
     if (tensor->direction == TENSOR_OUT) {
-        diag_error(sema->diag, ast->span, "write-only", "tensor '%s' is an output; it can't be read", tensor->name);
+        diag_error(sema->diag, ast->span, "write-only", "tensor '%s' is an output; it can't be read",
+                   tensor->name);
         return NULL;
     }
     if (list_length(ast->list) != tensor->rank) {
-        diag_error(sema->diag, ast->span, "shape-mismatch", "tensor '%s' has %d dims, but %d are given", tensor->name,
-                   tensor->rank, list_length(ast->list));
+        diag_error(sema->diag, ast->span, "shape-mismatch", "tensor '%s' has %d dims, but %d are given",
+                   tensor->name, tensor->rank, list_length(ast->list));
         return NULL;
     }
     Expr *expr = expr_new(sema, X_GATHER, F32, ast->span);
@@ -417,7 +435,8 @@ static Expr *gather(Sema *sema, Scope *scope, const Ast *ast, int index) {
         if (!position)
             return NULL;
         if (position->type.elem != ELEM_I32) {
-            diag_error(sema->diag, at->span, "type-mismatch", "a position must be i32, not %s", type_text(sema, position->type));
+            diag_error(sema->diag, at->span, "type-mismatch", "a position must be i32, not %s",
+                       type_text(sema, position->type));
             return NULL;
         }
         if (!type_join(sema, expr->type, position->type, at->span, &expr->type))
@@ -452,15 +471,22 @@ static Expr *index_value(Sema *sema, Scope *scope, const Ast *ast) {
 Expr *sema_expr(Sema *sema, Scope *scope, const Ast *ast) {
     Expr *a, *b;
     switch (ast->kind) {
-    case AST_INT: return expr_int(sema, ast->integer, ast->span);
-    case AST_FLOAT: return expr_float(sema, ast->real, ast->span);
-    case AST_BOOL: return expr_bool(sema, ast->integer != 0, ast->span);
-    case AST_INF: return expr_float(sema, INFINITY, ast->span);
-    case AST_NAME: return name_value(sema, scope, ast);
-    case AST_UNARY: return expr_unary(sema, ast->op, sema_expr(sema, scope, ast->a), ast->span);
+    case AST_INT:
+        return expr_int(sema, ast->integer, ast->span);
+    case AST_FLOAT:
+        return expr_float(sema, ast->real, ast->span);
+    case AST_BOOL:
+        return expr_bool(sema, ast->integer != 0, ast->span);
+    case AST_INF:
+        return expr_float(sema, INFINITY, ast->span);
+    case AST_NAME:
+        return name_value(sema, scope, ast);
+    case AST_UNARY:
+        return expr_unary(sema, ast->op, sema_expr(sema, scope, ast->a), ast->span);
     case AST_BINARY:
         if (ast->op == '@')
-            return expr_binary(sema, '@', expr_bool(sema, false, ast->span), expr_bool(sema, false, ast->span), ast->span);
+            return expr_binary(sema, '@', expr_bool(sema, false, ast->span),
+                               expr_bool(sema, false, ast->span), ast->span);
         a = sema_expr(sema, scope, ast->a);
         b = sema_expr(sema, scope, ast->b);
         return expr_binary(sema, ast->op, a, b, ast->span);
@@ -470,15 +496,20 @@ Expr *sema_expr(Sema *sema, Scope *scope, const Ast *ast) {
         b = sema_expr(sema, scope, ast->c);
         return expr_select(sema, condition, a, b, ast->span);
     }
-    case AST_CALL: return call_value(sema, scope, ast);
-    case AST_INDEX: return index_value(sema, scope, ast);
-    case AST_MEMBER: return member_value(sema, scope, ast);
+    case AST_CALL:
+        return call_value(sema, scope, ast);
+    case AST_INDEX:
+        return index_value(sema, scope, ast);
+    case AST_MEMBER:
+        return member_value(sema, scope, ast);
     case AST_TRANSPOSE:
-        diag_error(sema->diag, ast->span, "product-place", "'^T' can stand only on an operand of a product '@'");
+        diag_error(sema->diag, ast->span, "product-place",
+                   "'^T' can stand only on an operand of a product '@'");
         return NULL;
     case AST_REDUCE:
         diag_error(sema->diag, ast->span, "reference-only",
-                   "a reduction over an index can stand only in a reference; in a role use rowmax, rowmin or rowsum");
+                   "a reduction over an index can stand only in a reference; in a role use rowmax, rowmin or "
+                   "rowsum");
         return NULL;
     default:
         diag_error(sema->diag, ast->span, "not-a-value", "this is not a value");

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-static const Type UNIFORM_I32 = {ELEM_I32, 1, 1}, UNIFORM_F32 = {ELEM_F32, 1, 1}, UNIFORM_BOOL = {ELEM_BOOL, 1, 1};
+static const Type UNIFORM_I32 = {ELEM_I32, 1, 1}, UNIFORM_F32 = {ELEM_F32, 1, 1},
+                  UNIFORM_BOOL = {ELEM_BOOL, 1, 1};
 
 Expr *expr_new(Sema *sema, ExprKind kind, Type type, Span span) {
     Expr *expr = arena_new_of(sema->arena, Expr);
@@ -40,7 +41,9 @@ bool expr_is_constant(const Expr *expr) {
     return expr && (expr->kind == X_INT || expr->kind == X_FLOAT || expr->kind == X_BOOL);
 }
 
-double expr_constant(const Expr *expr) { return expr->kind == X_FLOAT ? expr->real : (double)expr->integer; }
+double expr_constant(const Expr *expr) {
+    return expr->kind == X_FLOAT ? expr->real : (double)expr->integer;
+}
 
 const char *type_text(Sema *sema, Type type) {
     const char *elem = elem_name(type.elem);
@@ -118,17 +121,27 @@ Expr *expr_unary(Sema *sema, int op, Expr *a, Span span) {
     return expr;
 }
 
-static bool is_comparison(int op) { return op == '<' || op == '>' || (op >= OP_EQ && op <= OP_GE); }
-static bool is_logical(int op) { return op == OP_AND || op == OP_OR; }
+static bool is_comparison(int op) {
+    return op == '<' || op == '>' || (op >= OP_EQ && op <= OP_GE);
+}
+static bool is_logical(int op) {
+    return op == OP_AND || op == OP_OR;
+}
 
 static bool compare(int op, double a, double b) {
     switch (op) {
-    case '<': return a < b;
-    case '>': return a > b;
-    case OP_LE: return a <= b;
-    case OP_GE: return a >= b;
-    case OP_EQ: return a == b;
-    default: return a != b;
+    case '<':
+        return a < b;
+    case '>':
+        return a > b;
+    case OP_LE:
+        return a <= b;
+    case OP_GE:
+        return a >= b;
+    case OP_EQ:
+        return a == b;
+    default:
+        return a != b;
     }
 }
 
@@ -138,21 +151,31 @@ static Expr *fold_int(Sema *sema, int op, int64_t a, int64_t b, Span span) {
         return NULL;
     }
     switch (op) { // operands fit in 32 bits, so no result overflows 64
-    case '+': return expr_int(sema, a + b, span);
-    case '-': return expr_int(sema, a - b, span);
-    case '*': return expr_int(sema, a * b, span);
-    case '/': return expr_int(sema, a / b, span);
-    default: return expr_int(sema, a % b, span);
+    case '+':
+        return expr_int(sema, a + b, span);
+    case '-':
+        return expr_int(sema, a - b, span);
+    case '*':
+        return expr_int(sema, a * b, span);
+    case '/':
+        return expr_int(sema, a / b, span);
+    default:
+        return expr_int(sema, a % b, span);
     }
 }
 
 static Expr *fold_float(Sema *sema, int op, double a, double b, Span span) {
     switch (op) {
-    case '+': return expr_float(sema, a + b, span);
-    case '-': return expr_float(sema, a - b, span);
-    case '*': return expr_float(sema, a * b, span);
-    case '/': return expr_float(sema, a / b, span);
-    default: return expr_float(sema, fmod(a, b), span);
+    case '+':
+        return expr_float(sema, a + b, span);
+    case '-':
+        return expr_float(sema, a - b, span);
+    case '*':
+        return expr_float(sema, a * b, span);
+    case '/':
+        return expr_float(sema, a / b, span);
+    default:
+        return expr_float(sema, fmod(a, b), span);
     }
 }
 
@@ -179,8 +202,8 @@ static Expr *simplify_identity(int op, Expr *a, Expr *b) {
     return NULL;
 }
 
-// (x * u) * v with x varying and u, v uniform: x * (u * v), so that the uniform part is computed once. Products of floats
-// may be regrouped so; sums are not.
+// (x * u) * v with x varying and u, v uniform: x * (u * v), so that the uniform part is computed once.
+// Products of floats may be regrouped so; sums are not.
 static Expr *regroup(Sema *sema, int op, Expr *a, Expr *b, Span span) {
     if (op != '*' || a->type.elem != ELEM_F32)
         return NULL;
@@ -200,13 +223,14 @@ Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span) {
     if (!a || !b)
         return NULL;
     if (op == '@') {
-        DiagItem *item = diag_error(sema->diag, span, "product-place", "a product '@' can't stand inside an expression");
+        DiagItem *item =
+            diag_error(sema->diag, span, "product-place", "a product '@' can't stand inside an expression");
         diag_help(item, "products run on the tensor core: put pipe = a @ b; or, inside fill, slot += a @ b;");
         return NULL;
     }
-    Elem elem = is_logical(op) ? ELEM_BOOL
+    Elem elem = is_logical(op)                                         ? ELEM_BOOL
                 : a->type.elem == ELEM_F32 || b->type.elem == ELEM_F32 ? ELEM_F32
-                : a->type.elem;
+                                                                       : a->type.elem;
     a = expr_cast(sema, a, elem);
     b = expr_cast(sema, b, elem);
     Type type;
@@ -268,20 +292,34 @@ Expr *expr_select(Sema *sema, Expr *condition, Expr *a, Expr *b, Span span) {
 
 static double math_value(MathOp op, double a, double b) {
     switch (op) {
-    case MATH_EXP: return exp(a);
-    case MATH_EXP2: return exp2(a);
-    case MATH_LOG: return log(a);
-    case MATH_LOG2: return log2(a);
-    case MATH_SQRT: return sqrt(a);
-    case MATH_RSQRT: return 1 / sqrt(a);
-    case MATH_TANH: return tanh(a);
-    case MATH_ABS: return fabs(a);
-    case MATH_MIN: return fmin(a, b);
-    case MATH_MAX: return fmax(a, b);
-    case MATH_FLOOR: return floor(a);
-    case MATH_SIN: return sin(a);
-    case MATH_COS: return cos(a);
-    default: return 0;
+    case MATH_EXP:
+        return exp(a);
+    case MATH_EXP2:
+        return exp2(a);
+    case MATH_LOG:
+        return log(a);
+    case MATH_LOG2:
+        return log2(a);
+    case MATH_SQRT:
+        return sqrt(a);
+    case MATH_RSQRT:
+        return 1 / sqrt(a);
+    case MATH_TANH:
+        return tanh(a);
+    case MATH_ABS:
+        return fabs(a);
+    case MATH_MIN:
+        return fmin(a, b);
+    case MATH_MAX:
+        return fmax(a, b);
+    case MATH_FLOOR:
+        return floor(a);
+    case MATH_SIN:
+        return sin(a);
+    case MATH_COS:
+        return cos(a);
+    default:
+        return 0;
     }
 }
 
@@ -289,7 +327,8 @@ Expr *expr_math(Sema *sema, MathOp op, Expr *a, Expr *b, Span span) {
     if (!a || ((op == MATH_MIN || op == MATH_MAX) && !b))
         return NULL;
     bool keeps_integers = op == MATH_ABS || op == MATH_MIN || op == MATH_MAX;
-    Elem elem = keeps_integers && a->type.elem == ELEM_I32 && (!b || b->type.elem == ELEM_I32) ? ELEM_I32 : ELEM_F32;
+    Elem elem =
+        keeps_integers && a->type.elem == ELEM_I32 && (!b || b->type.elem == ELEM_I32) ? ELEM_I32 : ELEM_F32;
     a = expr_cast(sema, a, elem);
     b = expr_cast(sema, b, elem);
     if (!a)

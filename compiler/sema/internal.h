@@ -33,9 +33,9 @@ typedef struct Symbol {
     Expr *expr;
     Elem elem;
     int index;
-    const Ast *ast;   // function or hook as declared
-    const Ast *math;  // hook: the kernel's own math, or NULL
-    Scope *scope;     // where the body's names are looked up
+    const Ast *ast;  // function or hook as declared
+    const Ast *math; // hook: the kernel's own math, or NULL
+    Scope *scope;    // where the body's names are looked up
     Scope *math_scope;
     Buffer *buffer;
     Pipe *pipe;
@@ -85,11 +85,13 @@ typedef struct {
 // scope.c
 Scope *scope_new(Sema *sema, Scope *parent);
 Symbol *scope_find(Scope *scope, const char *name);
-Symbol *scope_add(Sema *sema, Scope *scope, SymbolKind kind, const char *name, Span span); // NULL: duplicate, reported
+Symbol *scope_add(Sema *sema, Scope *scope, SymbolKind kind, const char *name,
+                  Span span); // NULL: duplicate, reported
 void scope_unknown(Sema *sema, Scope *scope, const char *name, Span span, const char *what);
 const char *symbol_kind_text(SymbolKind kind);
 
-// fold.c: makes expressions; constants are folded. Errors are reported and give NULL; a NULL operand gives NULL.
+// fold.c: makes expressions; constants are folded. Errors are reported and give NULL; a NULL operand gives
+// NULL.
 Expr *expr_new(Sema *sema, ExprKind kind, Type type, Span span);
 Expr *expr_int(Sema *sema, int64_t value, Span span);
 Expr *expr_float(Sema *sema, double value, Span span);
@@ -121,7 +123,37 @@ void declare_schedule(Sema *sema);
 void declare_rounds(Sema *sema); // which pipe's free each put waits for; requires all roles to have been read
 int walk_number(const Sema *sema, const Walk *walk);
 
+// slots.c
+Pipe *slot_find_pipe(Sema *sema, Scope *scope, const Ast *ast, Expr **index);
+bool slot_in_tiles(Sema *sema, Span span); // false: reported
+void slot_note_wrong_role(Sema *sema, DiagItem *item, const Pipe *pipe);
+Slot *slot_make(Sema *sema, Pipe *pipe, Expr *index, const char *name, Span span);
+void slot_hold(Sema *sema, Slot *slot);
+Held *slot_find_held(Sema *sema, const Slot *slot);
+void slot_set_engine(Sema *sema, Engine *engine, Engine now, const Pipe *pipe, Span span, const char *verb);
+void slot_use(Sema *sema, const Slot *slot, Engine engine, Span span);
+Slot *slot_open(Sema *sema, Scope *scope, const Ast *target, const char *name, Span span);
+void slot_hand_on(Sema *sema, const Slot *slot, Span span);
+
+// tiles.c
+bool tile_read_ref(Sema *sema, Scope *scope, const Ast *ast, TensorRef *ref);
+bool tile_is_tensor(Scope *scope, const Ast *ast);
+int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool is_store); // -1: reported
+bool tile_check_direction(Sema *sema, const TensorRef *ref, bool writes);
+
+// product.c
+Stmt *product_read(Sema *sema, Scope *scope, Slot *into, const Ast *value, const Ast *fresh, bool accumulates,
+                   Span span);
+
 // stmt.c
+Stmt *stmt_make(Sema *sema, StmtKind kind, Span span);
+Expr *stmt_value(Sema *sema, Scope *scope, const Ast *ast);
+Stmt *stmt_read_list(Sema *sema, Scope *scope, const Ast *list);
+
+// control.c
+Stmt *control_block(Sema *sema, Scope *scope, const Ast *list);
+Stmt *control_if(Sema *sema, Scope *scope, const Ast *ast);
+Stmt *control_for(Sema *sema, Scope *scope, const Ast *ast);
 void sema_role(Sema *sema, Role *role, const Ast *ast);
 
 #endif

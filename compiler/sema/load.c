@@ -12,7 +12,7 @@ typedef struct {
     struct Loaded {
         const char *name;
         struct Loaded *next;
-    } *loaded;
+    } * loaded;
 } Loader;
 
 static bool is_loaded(Loader *loader, const char *name) {
@@ -39,14 +39,15 @@ static void load_used(Loader *loader, const Ast *use) {
     const char *user = loader->diag->sources->files[use->span.file].path, *reason = NULL;
     for (int i = -1; i < loader->include_dir_count; i++) {
         const char *dir = i < 0 ? directory_of(loader->arena, user) : loader->include_dirs[i];
-        int file = source_read(loader->diag->sources, arena_format(loader->arena, "%s/%s.jfa", dir, use->name), &reason);
+        int file = source_read(loader->diag->sources,
+                               arena_format(loader->arena, "%s/%s.jfa", dir, use->name), &reason);
         if (file >= 0) {
             load_items(loader, file);
             return;
         }
     }
-    DiagItem *item = diag_error(loader->diag, use->name_span, "unknown-file", "can't find %s.jfa: %s", use->name,
-                                reason ? reason : "no directory was searched");
+    DiagItem *item = diag_error(loader->diag, use->name_span, "unknown-file", "can't find %s.jfa: %s",
+                                use->name, reason ? reason : "no directory was searched");
     diag_note(item, (Span){-1, 0, 0}, "searched: %s", directory_of(loader->arena, user));
     for (int i = 0; i < loader->include_dir_count; i++)
         diag_note(item, (Span){-1, 0, 0}, "searched: %s", loader->include_dirs[i]);
@@ -64,8 +65,10 @@ static void load_items(Loader *loader, int file) {
     }
 }
 
-Ast *sema_load(Arena *arena, Diag *diag, const char *path, const char *const *include_dirs, int include_dir_count) {
-    Loader loader = {.arena = arena, .diag = diag, .include_dirs = include_dirs, .include_dir_count = include_dir_count};
+Ast *sema_load(Arena *arena, Diag *diag, const char *path, const char *const *include_dirs,
+               int include_dir_count) {
+    Loader loader = {
+        .arena = arena, .diag = diag, .include_dirs = include_dirs, .include_dir_count = include_dir_count};
     loader.tail = &loader.items;
     const char *reason;
     int file = source_read(diag->sources, path, &reason);

@@ -19,11 +19,11 @@ Symbol *scope_find(Scope *scope, const char *name) {
 
 const char *symbol_kind_text(SymbolKind kind) {
     static const char *const TEXT[] = {
-        [SYM_VALUE] = "a value",   [SYM_TYPE] = "a type",         [SYM_DIM] = "a dim",
-        [SYM_PARAM] = "a param",   [SYM_TENSOR] = "a tensor",     [SYM_AXIS] = "an axis",
+        [SYM_VALUE] = "a value",       [SYM_TYPE] = "a type",     [SYM_DIM] = "a dim",
+        [SYM_PARAM] = "a param",       [SYM_TENSOR] = "a tensor", [SYM_AXIS] = "an axis",
         [SYM_FUNCTION] = "a function", [SYM_HOOK] = "a hook",     [SYM_BUFFER] = "a buffer",
-        [SYM_PIPE] = "a pipe",     [SYM_ROLE] = "a role",         [SYM_WALK] = "a walk",
-        [SYM_TILES] = "the grid",  [SYM_TILE] = "a tile",         [SYM_BLOCK] = "a block",
+        [SYM_PIPE] = "a pipe",         [SYM_ROLE] = "a role",     [SYM_WALK] = "a walk",
+        [SYM_TILES] = "the grid",      [SYM_TILE] = "a tile",     [SYM_BLOCK] = "a block",
         [SYM_SLOT] = "a slot",
     };
     return TEXT[kind];
@@ -55,7 +55,8 @@ void scope_unknown(Sema *sema, Scope *scope, const char *name, Span span, const 
     for (Scope *at = scope; at; at = at->parent)
         for (Symbol *symbol = at->symbols; symbol && count < MOST; symbol = symbol->next)
             names[count++] = symbol->name;
-    DiagItem *item = diag_error(sema->diag, span, "unknown-name", "there is no %s named '%s' here", what, name);
+    DiagItem *item =
+        diag_error(sema->diag, span, "unknown-name", "there is no %s named '%s' here", what, name);
     const char *closest = diag_closest(name, names, count);
     if (closest)
         diag_help(item, "did you mean '%s'?", closest);

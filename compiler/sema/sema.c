@@ -11,19 +11,22 @@ static const Ast *only_kernel(Sema *sema, const Ast *program) {
         if (item->kind != AST_KERNEL || item->span.file != 0 || (wanted && strcmp(item->name, wanted)))
             continue;
         if (found && !wanted) {
-            DiagItem *error = diag_error(sema->diag, item->name_span, "which-kernel", "this file has several kernels; say which");
+            DiagItem *error = diag_error(sema->diag, item->name_span, "which-kernel",
+                                         "this file has several kernels; say which");
             diag_note(error, found->name_span, "another is '%s'", found->name);
             diag_help(error, "--kernel %s", found->name);
             return NULL;
         }
         if (found) {
-            diag_error(sema->diag, item->name_span, "duplicate-name", "kernel '%s' is declared twice", item->name);
+            diag_error(sema->diag, item->name_span, "duplicate-name", "kernel '%s' is declared twice",
+                       item->name);
             return NULL;
         }
         found = item;
     }
     if (!found) {
-        DiagItem *error = diag_error(sema->diag, (Span){0, 0, 0}, "no-kernel", wanted ? "this file has no kernel '%s'" : "this file has no kernel%s",
+        DiagItem *error = diag_error(sema->diag, (Span){0, 0, 0}, "no-kernel",
+                                     wanted ? "this file has no kernel '%s'" : "this file has no kernel%s",
                                      wanted ? wanted : "");
         diag_help(error, "a kernel is declared with: kernel NAME : FAMILY { ... }");
     }
@@ -42,7 +45,8 @@ static const Ast *find_family(Sema *sema, const Ast *program, const Ast *kernel)
             if (strcmp(item->name, kernel->name2))
                 continue;
             if (found) {
-                DiagItem *error = diag_error(sema->diag, item->name_span, "duplicate-name", "family '%s' is declared twice", item->name);
+                DiagItem *error = diag_error(sema->diag, item->name_span, "duplicate-name",
+                                             "family '%s' is declared twice", item->name);
                 diag_note(error, found->name_span, "first declared here");
             } else {
                 found = item;
@@ -50,7 +54,8 @@ static const Ast *find_family(Sema *sema, const Ast *program, const Ast *kernel)
         }
     if (found)
         return found;
-    DiagItem *error = diag_error(sema->diag, kernel->span, "unknown-name", "there is no family named '%s'", kernel->name2);
+    DiagItem *error =
+        diag_error(sema->diag, kernel->span, "unknown-name", "there is no family named '%s'", kernel->name2);
     const char *closest = diag_closest(kernel->name2, names, count);
     if (closest)
         diag_help(error, "did you mean '%s'?", closest);
@@ -66,25 +71,30 @@ static const Ast *setting(const Ast *kernel, const char *name) {
     return NULL;
 }
 
-// The family's schedule for the target: the one that the kernel names with 'schedule NAME;', else the only one, else
-// 'forward'.
+// The family's schedule for the target: the one that the kernel names with 'schedule NAME;', else the only
+// one, else 'forward'.
 static const Ast *find_schedule(Sema *sema, const Ast *program, const Ast *kernel) {
     const Ast *wish = setting(kernel, "schedule"), *found = NULL;
     const char *wanted = wish && wish->a->kind == AST_NAME ? wish->a->name : NULL, *known = "";
     for (const Ast *item = program; item; item = item->next) {
         if (item->kind != AST_SCHEDULE || strcmp(item->name2, kernel->name2))
             continue;
-        known = arena_format(sema->arena, "%s%s%s for %s", known, *known ? ", " : "", item->name, item->name3);
-        bool fits = !strcmp(item->name3, sema->options->target->family) && (!wanted || !strcmp(item->name, wanted));
+        known =
+            arena_format(sema->arena, "%s%s%s for %s", known, *known ? ", " : "", item->name, item->name3);
+        bool fits =
+            !strcmp(item->name3, sema->options->target->family) && (!wanted || !strcmp(item->name, wanted));
         if (!fits)
             continue;
         if (!found || (!wanted && !strcmp(item->name, "forward")))
             found = item;
     }
     if (!found) {
-        DiagItem *error = diag_error(sema->diag, wish ? wish->span : kernel->name_span, "no-schedule", "family '%s' has no schedule%s%s for %s",
-                                     kernel->name2, wanted ? " " : "", wanted ? wanted : "", sema->options->target->family);
-        diag_help(error, "known: %s", *known ? known : "none; a schedule is declared with: schedule NAME of FAMILY for TARGET { ... }");
+        DiagItem *error = diag_error(sema->diag, wish ? wish->span : kernel->name_span, "no-schedule",
+                                     "family '%s' has no schedule%s%s for %s", kernel->name2,
+                                     wanted ? " " : "", wanted ? wanted : "", sema->options->target->family);
+        diag_help(error, "known: %s",
+                  *known ? known
+                         : "none; a schedule is declared with: schedule NAME of FAMILY for TARGET { ... }");
     }
     return found;
 }
@@ -93,7 +103,8 @@ static void add_builtins(Sema *sema) {
     static const struct {
         const char *name;
         double value;
-    } CONSTANTS[] = {{"LOG2E", 1.4426950408889634074}, {"LN2", 0.69314718055994530942}, {"PI", 3.14159265358979323846}};
+    } CONSTANTS[] = {
+        {"LOG2E", 1.4426950408889634074}, {"LN2", 0.69314718055994530942}, {"PI", 3.14159265358979323846}};
     Span nowhere = {-1, 0, 0};
     for (size_t i = 0; i < sizeof CONSTANTS / sizeof CONSTANTS[0]; i++) {
         Symbol *symbol = scope_add(sema, sema->global, SYM_VALUE, CONSTANTS[i].name, nowhere);
@@ -133,8 +144,9 @@ static void check_defines(Sema *sema) {
         int count = 0;
         for (int k = 0; k < sema->plan->constant_count && count < MOST; k++)
             names[count++] = sema->plan->constants[k].name;
-        DiagItem *error = diag_error(sema->diag, (Span){-1, 0, 0}, "bad-define", "-D %s: the kernel and its schedule have no constant '%s'",
-                                     define->name, define->name);
+        DiagItem *error = diag_error(sema->diag, (Span){-1, 0, 0}, "bad-define",
+                                     "-D %s: the kernel and its schedule have no constant '%s'", define->name,
+                                     define->name);
         const char *closest = diag_closest(define->name, names, count);
         const char *all = "";
         for (int k = 0; k < count; k++)

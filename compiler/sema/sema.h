@@ -1,5 +1,5 @@
-// sema.h: from syntax trees to the plan. Takes the items of all files, gives a Plan with names resolved, hooks and
-// functions inlined, constants folded, constant loops unrolled and slots checked to be linear.
+// sema.h: from syntax trees to the plan. Takes the items of all files, gives a Plan with names resolved,
+// hooks and functions inlined, constants folded, constant loops unrolled and slots checked to be linear.
 #ifndef JFA_COMPILER_SEMA_SEMA_H
 #define JFA_COMPILER_SEMA_SEMA_H
 
@@ -8,8 +8,9 @@
 
 typedef struct {
     const Target *target;
-    const char *kernel;         // NULL: the only kernel of the main file
-    const char *const *defines; // "name=value", overriding constants of the schedule and settings of the kernel
+    const char *kernel; // NULL: the only kernel of the main file
+    const char *const
+        *defines; // "name=value", overriding constants of the schedule and settings of the kernel
     int define_count;
 } SemaOptions;
 
@@ -18,9 +19,10 @@ typedef struct {
     const Ast *kernel, *family, *schedule;
 } SemaParts;
 
-// Reads `path` and, depth first, the files that it uses. Directories searched for `use name;`: the using file's own,
-// then `include_dirs` in order. Returns all top-level items; errors go to diag.
-Ast *sema_load(Arena *arena, Diag *diag, const char *path, const char *const *include_dirs, int include_dir_count);
+// Reads `path` and, depth first, the files that it uses. Directories searched for `use name;`: the using
+// file's own, then `include_dirs` in order. Returns all top-level items; errors go to diag.
+Ast *sema_load(Arena *arena, Diag *diag, const char *path, const char *const *include_dirs,
+               int include_dir_count);
 
 // NULL when errors were reported. `parts` is filled as far as they were found.
 Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions *options, SemaParts *parts);

@@ -1,12 +1,14 @@
-// engines.c: what Blackwell's tensor core and tensor memory do for the lowering. Sections: PTX ISA, "TensorCore 5th
-// Generation Family Instructions".
+// engines.c: what Blackwell's tensor core and tensor memory do for the lowering. Sections: PTX ISA,
+// "TensorCore 5th Generation Family Instructions".
 #include "compiler/lower/internal.h"
 
 #include "grammar/ast.h"
 
 #include <string.h>
 
-static bool uses_tmem(const Lower *l) { return l->plan->tmem_allocation > 0; }
+static bool uses_tmem(const Lower *l) {
+    return l->plan->tmem_allocation > 0;
+}
 
 // One warp allocates, reads nothing before the CTA's barrier, and frees at the end ("tcgen05.alloc").
 static void begin(Lower *l) {
@@ -23,9 +25,13 @@ static void begin(Lower *l) {
     ir_at(l, done);
 }
 
-static void before_arrive(Lower *l) { ir_asm(l, l->void_type, "tcgen05.fence::before_thread_sync;", "", false, NULL, 0); }
+static void before_arrive(Lower *l) {
+    ir_asm(l, l->void_type, "tcgen05.fence::before_thread_sync;", "", false, NULL, 0);
+}
 
-static void after_wait(Lower *l) { ir_asm(l, l->void_type, "tcgen05.fence::after_thread_sync;", "", false, NULL, 0); }
+static void after_wait(Lower *l) {
+    ir_asm(l, l->void_type, "tcgen05.fence::after_thread_sync;", "", false, NULL, 0);
+}
 
 static void end(Lower *l) {
     if (!uses_tmem(l))
@@ -40,29 +46,32 @@ static void end(Lower *l) {
     ir_at(l, done);
 }
 
-// "Shared memory descriptor". High word: stride of 8 rows / 16, bit 14 the fixed version, bits 29..31 the swizzle.
+// "Shared memory descriptor". High word: stride of 8 rows / 16, bit 14 the fixed version, bits 29..31 the
+// swizzle.
 static int64_t descriptor_high(int swizzle_bytes) {
     int code = swizzle_bytes == 128 ? 2 : swizzle_bytes == 64 ? 4 : 6;
     return (int64_t)code << 29 | 1 << 14 | 8 * swizzle_bytes / 16;
 }
 
-// Low word of the descriptor of an operand tile [chunk][row][swizzle bytes]: its address and, MN-major, the distance from
-// chunk to chunk.
+// Low word of the descriptor of an operand tile [chunk][row][swizzle bytes]: its address and, MN-major, the
+// distance from chunk to chunk.
 static Value descriptor_low(Lower *l, const Buffer *buffer, Value address, bool k_major) {
     int64_t leading = k_major ? 1 : (int64_t)buffer->rows * buffer->swizzle_bytes / 16;
     Value start = ir_and(l, ir_shr(l, address, 4), ir_int(l, 0x3FFF));
     return ir_or(l, start, ir_int(l, leading << 16));
 }
 
-// What k-step `step` adds to the low word, in units of 16 bytes. K-major (the tile's rows are M or N): 32 bytes along the
-// row, then the next chunk. MN-major (the tile's rows are K): 16 rows.
+// What k-step `step` adds to the low word, in units of 16 bytes. K-major (the tile's rows are M or N): 32
+// bytes along the row, then the next chunk. MN-major (the tile's rows are K): 16 rows.
 static int64_t descriptor_step(const Buffer *buffer, bool k_major, int step) {
     enum { STEP = 16 };
     if (!k_major)
         return (int64_t)step * STEP * buffer->swizzle_bytes / 16;
     int64_t chunk_bytes = (int64_t)buffer->rows * buffer->swizzle_bytes;
     int column = step * STEP;
-    return (column / buffer->chunk_cols * chunk_bytes + column % buffer->chunk_cols * elem_bytes(buffer->elem)) / 16;
+    return (column / buffer->chunk_cols * chunk_bytes +
+            column % buffer->chunk_cols * elem_bytes(buffer->elem)) /
+           16;
 }
 
 // "Instruction descriptor" for .kind::f16: f32 result, operand types, MN-major bits 15 and 16, N / 8, M / 16.
@@ -72,7 +81,8 @@ static int64_t instruction_descriptor(const Product *product, bool a_k_major, bo
            (int64_t)(product->m / 16) << 24;
 }
 
-// One statement for all k-steps: descriptors are made beside their use, where they cost no registers across the loop.
+// One statement for all k-steps: descriptors are made beside their use, where they cost no registers across
+// the loop.
 static void product(Lower *l, const Stmt *stmt, Value fresh) {
     enum { STEP = 16, TMEM_COLUMNS_A_STEP = 8 };
     const Product *p = &stmt->product;
@@ -82,16 +92,20 @@ static void product(Lower *l, const Stmt *stmt, Value fresh) {
     Value left = a_in_tmem ? a_address : descriptor_low(l, a, a_address, a_k_major);
     Value right = descriptor_low(l, b, slot_address(l, p->b), b_k_major);
     Value keeps = LLVMBuildZExt(l->builder, LLVMBuildNot(l->builder, fresh, ""), l->i32, "");
-    const char *text = "{\n\t.reg .pred P1;\n\t.reg .b32 A1, B1;\n\t.reg .b64 A2, B2;\n\tsetp.ne.b32 P1, $3, 0;\n\t";
+    const char *text =
+        "{\n\t.reg .pred P1;\n\t.reg .b32 A1, B1;\n\t.reg .b64 A2, B2;\n\tsetp.ne.b32 P1, $3, 0;\n\t";
     for (int step = 0; step < p->k / STEP; step++) {
         int64_t a_step = a_in_tmem ? step * TMEM_COLUMNS_A_STEP : descriptor_step(a, a_k_major, step);
-        text = arena_format(l->arena, "%sadd.s32 A1, $1, %lld;\n\tadd.s32 B1, $2, %lld;\n\t", text, (long long)a_step,
-                            (long long)descriptor_step(b, b_k_major, step));
+        text = arena_format(l->arena, "%sadd.s32 A1, $1, %lld;\n\tadd.s32 B1, $2, %lld;\n\t", text,
+                            (long long)a_step, (long long)descriptor_step(b, b_k_major, step));
         if (!a_in_tmem)
-            text = arena_format(l->arena, "%smov.b64 A2, {A1, %lld};\n\t", text, (long long)descriptor_high(a->swizzle_bytes));
-        text = arena_format(l->arena, "%smov.b64 B2, {B1, %lld};\n\ttcgen05.mma.cta_group::1.kind::f16 [$0], %s, B2, %lld, %s;\n\t",
-                            text, (long long)descriptor_high(b->swizzle_bytes), a_in_tmem ? "[A1]" : "A2",
-                            (long long)instruction_descriptor(p, a_k_major, b_k_major), step ? "1" : "P1");
+            text = arena_format(l->arena, "%smov.b64 A2, {A1, %lld};\n\t", text,
+                                (long long)descriptor_high(a->swizzle_bytes));
+        text = arena_format(
+            l->arena,
+            "%smov.b64 B2, {B1, %lld};\n\ttcgen05.mma.cta_group::1.kind::f16 [$0], %s, B2, %lld, %s;\n\t",
+            text, (long long)descriptor_high(b->swizzle_bytes), a_in_tmem ? "[A1]" : "A2",
+            (long long)instruction_descriptor(p, a_k_major, b_k_major), step ? "1" : "P1");
     }
     text = arena_format(l->arena, "%s}", text);
     ir_asm(l, l->void_type, text, "r,r,r,r", false, IR_ARGS(d, left, right, keeps));
@@ -99,11 +113,12 @@ static void product(Lower *l, const Stmt *stmt, Value fresh) {
 
 // "tcgen05.commit": one arrival when all earlier products of this thread have retired.
 static void commit(Lower *l, Value barrier) {
-    ir_asm(l, l->void_type, "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$0];", "r", false, IR_ARGS(barrier));
+    ir_asm(l, l->void_type, "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$0];",
+           "r", false, IR_ARGS(barrier));
 }
 
-// The 32x32b shape: thread t of a warp holds row 32 * (warp % 4) + t, one register a column. The lane field of the address
-// is the warp's quarter.
+// The 32x32b shape: thread t of a warp holds row 32 * (warp % 4) + t, one register a column. The lane field
+// of the address is the warp's quarter.
 static Value quarter_address(Lower *l, Value address) {
     return ir_add(l, address, ir_shl(l, ir_and(l, l->warp_of_role, ir_int(l, 3)), 21));
 }
@@ -127,8 +142,8 @@ static void read_columns(Lower *l, Value address, int count, Value *words) {
     const char *text = "", *constraints = "";
     for (int first = 0; first < count;) {
         int columns = piece_columns(count - first);
-        text = arena_format(l->arena, "%stcgen05.ld.sync.aligned.32x32b.x%d.b32 {%s}, [$%d + %d];\n\t", text, columns,
-                            register_list(l, first, columns), count, first);
+        text = arena_format(l->arena, "%stcgen05.ld.sync.aligned.32x32b.x%d.b32 {%s}, [$%d + %d];\n\t", text,
+                            columns, register_list(l, first, columns), count, first);
         first += columns;
     }
     text = arena_format(l->arena, "%stcgen05.wait::ld.sync.aligned;", text);
@@ -138,7 +153,8 @@ static void read_columns(Lower *l, Value address, int count, Value *words) {
         constraints = arena_format(l->arena, "%s=&r,", constraints);
     }
     constraints = arena_format(l->arena, "%sr", constraints);
-    LLVMTypeRef result = count == 1 ? l->i32 : LLVMStructTypeInContext(l->context, types, (unsigned)count, false);
+    LLVMTypeRef result =
+        count == 1 ? l->i32 : LLVMStructTypeInContext(l->context, types, (unsigned)count, false);
     Value loaded = ir_asm(l, result, text, constraints, false, IR_ARGS(quarter_address(l, address)));
     for (int i = 0; i < count; i++)
         words[i] = count == 1 ? loaded : LLVMBuildExtractValue(l->builder, loaded, (unsigned)i, "");
@@ -150,8 +166,8 @@ static void write_columns(Lower *l, Value address, int count, Value *words) {
         int columns = piece_columns(count - first);
         Value args[33] = {ir_add(l, lanes, ir_int(l, first))};
         memcpy(args + 1, words + first, sizeof(Value) * (size_t)columns);
-        const char *text = arena_format(l->arena, "tcgen05.st.sync.aligned.32x32b.x%d.b32 [$0], {%s};", columns,
-                                        register_list(l, 1, columns));
+        const char *text = arena_format(l->arena, "tcgen05.st.sync.aligned.32x32b.x%d.b32 [$0], {%s};",
+                                        columns, register_list(l, 1, columns));
         const char *constraints = "r";
         for (int i = 0; i < columns; i++)
             constraints = arena_format(l->arena, "%s,r", constraints);
@@ -160,7 +176,9 @@ static void write_columns(Lower *l, Value address, int count, Value *words) {
     }
 }
 
-static void finish_writes(Lower *l) { ir_asm(l, l->void_type, "tcgen05.wait::st.sync.aligned;", "", false, NULL, 0); }
+static void finish_writes(Lower *l) {
+    ir_asm(l, l->void_type, "tcgen05.wait::st.sync.aligned;", "", false, NULL, 0);
+}
 
 const Engines SM100_ENGINES = {
     .begin = begin,

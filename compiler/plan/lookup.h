@@ -1,6 +1,6 @@
-// query.h: questions about a plan that several passes ask. Nothing here changes a plan.
-#ifndef JFA_COMPILER_PLAN_QUERY_H
-#define JFA_COMPILER_PLAN_QUERY_H
+// lookup.h: questions about a plan that several passes ask. Nothing here changes a plan.
+#ifndef JFA_COMPILER_PLAN_LOOKUP_H
+#define JFA_COMPILER_PLAN_LOOKUP_H
 
 #include "compiler/plan/plan.h"
 
@@ -34,7 +34,7 @@ enum {
 // Whether any replica of the role has warps in warpgroup number `group` of the CTA. Requires place.
 bool role_in_warpgroup(const Role *role, int group);
 
-// "softmax", or "softmax, store": the pipe's takers.
+// "load", or "load, store": the pipe's takers.
 const char *pipe_takers_text(const Plan *plan, const Pipe *pipe);
 
 #endif

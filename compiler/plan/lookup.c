@@ -1,4 +1,4 @@
-#include "compiler/plan/query.h"
+#include "compiler/plan/lookup.h"
 
 Buffer *buffer_root(const Buffer *buffer) {
     while (buffer->over)

@@ -1,0 +1,135 @@
+// tiles.c: tiles of tensors, and the maps by which they move.
+#include "compiler/sema/internal.h"
+
+#include <string.h>
+
+static const Ast *list_at(const Ast *list, int i) {
+    while (list && i-- > 0)
+        list = list->next;
+    return list;
+}
+
+static Expr *position(Sema *sema, Scope *scope, const Ast *ast) {
+    Expr *expr = sema_expr(sema, scope, ast);
+    if (expr && expr->type.elem != ELEM_I32) {
+        diag_error(sema->diag, ast->span, "type-mismatch", "a position must be i32, not %s",
+                   type_text(sema, expr->type));
+        return NULL;
+    }
+    return expr;
+}
+
+// T[...]: positions for the leading dims; constant dims at the end may be left out (the whole extent).
+bool tile_read_ref(Sema *sema, Scope *scope, const Ast *ast, TensorRef *ref) {
+    Symbol *symbol = scope_find(scope, ast->a->name);
+    Tensor *tensor = &sema->plan->tensors[symbol->index];
+    ref->tensor = symbol->index;
+    ref->span = ast->span;
+    ref->map = -1;
+    int given = 0;
+    for (const Ast *at = ast->list; at; at = at->next)
+        given++;
+    for (int i = 0; i < tensor->rank; i++) {
+        const Ast *at = list_at(ast->list, i);
+        if (at) {
+            ref->at[i] = position(sema, scope, at);
+        } else if (tensor->dims[i].kind == DIM_CONSTANT) {
+            ref->at[i] = expr_int(sema, 0, ast->span);
+        } else {
+            DiagItem *item =
+                diag_error(sema->diag, ast->span, "shape-mismatch",
+                           "tensor '%s' has %d dims, but %d are given", tensor->name, tensor->rank, given);
+            diag_note(item, tensor->span, "declared here");
+            return false;
+        }
+        if (!ref->at[i])
+            return false;
+        if (tensor->dims[i].kind == DIM_AXIS) {
+            plan_field(sema->plan, FIELD_BASE, ref->tensor, i);
+            plan_field(sema->plan, FIELD_LEN, tensor->dims[i].index, 0);
+        }
+    }
+    if (given > tensor->rank) {
+        diag_error(sema->diag, ast->span, "shape-mismatch", "tensor '%s' has %d dims, but %d are given",
+                   tensor->name, tensor->rank, given);
+        return false;
+    }
+    return true;
+}
+
+bool tile_is_tensor(Scope *scope, const Ast *ast) {
+    if (ast->kind != AST_INDEX || ast->a->kind != AST_NAME)
+        return false;
+    Symbol *symbol = scope_find(scope, ast->a->name);
+    return symbol && symbol->kind == SYM_TENSOR;
+}
+
+// The tensor map by which tiles of that buffer's shape move: the tile's dims are the tensor's axes and
+// constants.
+int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool is_store) {
+    Plan *plan = sema->plan;
+    Tensor *tensor = &plan->tensors[ref->tensor];
+    int tile_dims[MAX_TENSOR_DIMS], count = 0;
+    for (int i = 0; i < tensor->rank; i++)
+        if (tensor->dims[i].kind != DIM_RUNTIME)
+            tile_dims[count++] = i;
+    bool fits = count == 2 && tile_dims[1] == tensor->rank - 1 &&
+                tensor->dims[tile_dims[0]].kind == DIM_AXIS && buffer->rank == 2;
+    if (fits && tensor->dims[tile_dims[1]].kind == DIM_CONSTANT)
+        fits = tensor->dims[tile_dims[1]].extent == buffer->cols;
+    if (!fits || tensor->elem != buffer->elem) {
+        DiagItem *item = diag_error(sema->diag, ref->span, fits ? "type-mismatch" : "shape-mismatch",
+                                    "a tile of tensor '%s' doesn't fit buffer '%s': %s[%d, %d]", tensor->name,
+                                    buffer->name, elem_name(buffer->elem), buffer->rows, buffer->cols);
+        diag_note(
+            item, tensor->span, "'%s' holds %s, and its last dim is %s", tensor->name,
+            elem_name(tensor->elem),
+            tensor->dims[tensor->rank - 1].kind == DIM_CONSTANT
+                ? arena_format(sema->arena, "%lld wide", (long long)tensor->dims[tensor->rank - 1].extent)
+                : "an axis");
+        diag_note(item, buffer->span, "'%s' is declared here", buffer->name);
+        return -1;
+    }
+    TensorMap map = {.tensor = ref->tensor,
+                     .is_store = is_store,
+                     .rows = buffer->rows,
+                     .cols = buffer->cols,
+                     .row_dim = tile_dims[0],
+                     .col_dim = tile_dims[1]};
+    map.swizzle_bytes = swizzle_bytes_for(buffer->cols * elem_bytes(buffer->elem));
+    map.chunk_cols = map.swizzle_bytes / elem_bytes(buffer->elem);
+    // One instruction moves all chunks of a constant row; along an axis each chunk is its own.
+    if (tensor->dims[map.col_dim].kind == DIM_CONSTANT && map.chunk_cols && buffer->cols > map.chunk_cols)
+        map.chunks = buffer->cols / map.chunk_cols;
+    if (count + (map.chunks > 0) + 1 + tensor->rank - count > 5) {
+        diag_error(sema->diag, ref->span, "shape-mismatch",
+                   "tensor '%s' has too many dims to be moved as tiles", tensor->name);
+        return -1;
+    }
+    for (int i = 0; i < plan->map_count; i++) {
+        TensorMap *known = &plan->maps[i];
+        if (known->tensor == map.tensor && known->rows == map.rows && known->cols == map.cols)
+            return i;
+    }
+    if (plan->map_count == plan->map_capacity) {
+        int capacity = plan->map_capacity ? 2 * plan->map_capacity : 8;
+        TensorMap *maps = arena_array(sema->arena, TensorMap, capacity);
+        if (plan->map_count)
+            memcpy(maps, plan->maps, sizeof *maps * (size_t)plan->map_count);
+        plan->maps = maps;
+        plan->map_capacity = capacity;
+    }
+    plan->maps[plan->map_count] = map;
+    return plan->map_count++;
+}
+
+bool tile_check_direction(Sema *sema, const TensorRef *ref, bool writes) {
+    Tensor *tensor = &sema->plan->tensors[ref->tensor];
+    if (tensor->direction == TENSOR_INOUT || tensor->direction == (writes ? TENSOR_OUT : TENSOR_IN))
+        return true;
+    DiagItem *item =
+        diag_error(sema->diag, ref->span, writes ? "read-only" : "write-only", "tensor '%s' is an %s",
+                   tensor->name, writes ? "input; it can't be stored to" : "output; it can't be read");
+    diag_note(item, tensor->span, "declared here");
+    return false;
+}
