@@ -4,6 +4,8 @@
 
 #include "compiler/sema/sema.h"
 
+enum { MAX_ITEMS = 64 }; // of each kind
+
 typedef struct Scope Scope;
 
 typedef enum {
@@ -117,8 +119,15 @@ Expr *sema_field(Sema *sema, FieldKind kind, int index, int dim, Span span);
 Expr *sema_walk_predicate(Sema *sema, Walk *walk, Expr *row, Expr *col, Span span);
 
 // declare.c
+bool declare_grows(Sema *sema, int count, Span span, const char *what);
+Elem declare_find_elem(Sema *sema, Scope *scope, const char *name, Span span);
+void declare_const(Sema *sema, Scope *scope, const Ast *ast, bool overridable);
+void declare_function(Sema *sema, Scope *scope, const Ast *ast);
+void declare_misplaced(Sema *sema, const Ast *item, const char *where);
 void declare_family(Sema *sema);
 void declare_kernel(Sema *sema);
+
+// schedule.c
 void declare_schedule(Sema *sema);
 void declare_rounds(Sema *sema); // which pipe's free each put waits for; requires all roles to have been read
 int walk_number(const Sema *sema, const Walk *walk);
