@@ -74,14 +74,14 @@ static size_t describe_waiter(Warp *warp, const Group *group, SimFault *report, 
     return length < 0 ? 0 : (size_t)length;
 }
 
-void fault_deadlock(Cluster *cluster) {
+static void write_waits(Cluster *cluster, const char *headline) {
     SimFault *report = &cluster->fault;
     if (report->kind != SIM_FAULT_NONE)
         return;
     memset(report, 0, sizeof *report);
     report->kind = SIM_FAULT_DEADLOCK;
     report->cta = (int)cluster->ctas[0].id[0];
-    size_t used = (size_t)snprintf(report->text, sizeof report->text, "deadlock: no warp can go on and nothing asynchronous is under way");
+    size_t used = (size_t)snprintf(report->text, sizeof report->text, "%s", headline);
     // Those that wait for data first: the others wait for them.
     for (int pass = 0; pass < 2; pass++)
         for (int c = 0; c < cluster->cta_count; c++)
@@ -91,4 +91,12 @@ void fault_deadlock(Cluster *cluster) {
                     if ((warp->groups[g].wait == WAIT_BARRIER || warp->groups[g].wait == WAIT_WARP) == (pass == 1))
                         used += describe_waiter(warp, &warp->groups[g], report, report->text + used, sizeof report->text - used);
             }
+}
+
+void fault_deadlock(Cluster *cluster) { write_waits(cluster, "deadlock: no warp can go on and nothing asynchronous is under way"); }
+
+void fault_endless(Cluster *cluster, uint64_t limit) {
+    char headline[120];
+    snprintf(headline, sizeof headline, "deadlock: no end after %llu instructions of warps", (unsigned long long)limit);
+    write_waits(cluster, headline);
 }

@@ -299,8 +299,10 @@ static jfa_status sim_set_option(void *device, const char *name, int64_t value, 
         sim->threads = value < 1 ? 1 : (int)value;
     else if (!strcmp(name, "race"))
         sim->check_races = value != 0;
+    else if (!strcmp(name, "steps"))
+        sim->step_limit = value < 0 ? 0 : (uint64_t)value;
     else
-        return failed(err, JFA_ERROR_UNSUPPORTED, "the simulator has no option '%s'; there are seed, threads and race", name);
+        return failed(err, JFA_ERROR_UNSUPPORTED, "the simulator has no option '%s'; there are seed, threads, race and steps", name);
     return JFA_OK;
 }
 

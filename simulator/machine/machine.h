@@ -268,7 +268,7 @@ struct Cluster {
     Launch *launch;
     Cta *ctas;
     int cta_count;
-    uint64_t now, random;
+    uint64_t now, random, steps;
     uint32_t cluster_generation;
     int cluster_arrived;
     Clocks cluster_arriving, cluster_completed;
@@ -291,7 +291,8 @@ struct Launch {
     // Work of the host threads:
     pthread_mutex_t lock;
     uint64_t next_cluster, cluster_total, done;
-    SimFault fault;
+    SimFault fault; // of the cluster with the lowest number, so that it does not depend on the host's threads
+    uint64_t fault_cluster;
 };
 
 struct Sim {
@@ -300,6 +301,7 @@ struct Sim {
     int sm_count, threads;
     uint64_t seed;
     bool check_races;
+    uint64_t step_limit; // instructions of warps that a cluster may execute; 0: any number
     pthread_mutex_t memory_lock;
     Allocation *allocations;
     int allocation_count, allocation_capacity;
@@ -316,6 +318,7 @@ void fault(Warp *warp, const Op *op, SimFaultKind kind, const char *format, ...)
 void fault_async(Cta *cta, const Async *async, SimFaultKind kind, const char *format, ...) __attribute__((format(printf, 4, 5)));
 static inline bool faulted(const Cluster *cluster) { return cluster->fault.kind != SIM_FAULT_NONE; }
 void fault_deadlock(Cluster *cluster);
+void fault_endless(Cluster *cluster, uint64_t limit);
 
 // ---------------------------------------------------------------- clocks (check/race.c)
 void clock_join(Clock *into, const Clock *from);

@@ -155,6 +155,7 @@ static bool run_warp(Warp *warp, int slice) {
             mask &= op->predicate_negated ? ~p : p;
         }
         warp->executed++;
+        cluster->steps++;
         cluster->now++;
         if ((warp->busy_loads || warp->busy_products) && touches_busy(warp, op))
             return true;
@@ -301,6 +302,7 @@ static bool all_done(const Cluster *cluster) {
 static void run_cluster(Cluster *cluster) {
     enum { SHORTEST_SLICE = 8, LONGEST_SLICE = 250 };
     int warps = cluster->ctas[0].warp_count * cluster->cta_count;
+    uint64_t limit = cluster->launch->sim->step_limit;
     while (!faulted(cluster) && !all_done(cluster)) {
         cluster->progress = 0;
         bool ran = false;
@@ -322,6 +324,8 @@ static void run_cluster(Cluster *cluster) {
             cluster->now = due > cluster->now ? due : cluster->now;
         }
         async_run_due(cluster);
+        if (limit && cluster->steps > limit)
+            fault_endless(cluster, limit);
     }
     for (int c = 0; c < cluster->cta_count && !faulted(cluster); c++)
         check_exit(&cluster->ctas[c]);
@@ -347,8 +351,10 @@ static void run_one(Launch *launch, uint64_t number, uint64_t *queue) {
     free(cluster.ctas);
     pthread_mutex_lock(&launch->lock);
     launch->done++;
-    if (faulted(&cluster) && launch->fault.kind == SIM_FAULT_NONE)
+    if (faulted(&cluster) && (launch->fault.kind == SIM_FAULT_NONE || number < launch->fault_cluster)) {
         launch->fault = cluster.fault;
+        launch->fault_cluster = number;
+    }
     if (launch->sim->progress)
         launch->sim->progress(launch->sim->progress_context, launch->done, launch->cluster_total);
     pthread_mutex_unlock(&launch->lock);

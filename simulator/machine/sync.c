@@ -461,21 +461,31 @@ bool wait_is_over(Warp *warp, const Group *group) {
     }
 }
 
-static const char *symbol_near(const Cta *cta, uint32_t offset) {
-    const PtxModule *module = cta->cluster->launch->module->ptx;
+// "full", "smem+64": the shared variable at that offset.
+static const char *symbol_near(const Cta *cta, uint32_t offset, char *buffer, size_t size) {
+    const Launch *launch = cta->cluster->launch;
+    const PtxModule *module = launch->module->ptx;
+    snprintf(buffer, size, "shared memory");
     for (int i = 0; i < module->symbol_count; i++) {
         const PtxSymbol *symbol = &module->symbols[i];
-        if (symbol->space == PTX_SPACE_SHARED && !symbol->is_extern && offset >= (uint64_t)symbol->offset && offset < (uint64_t)(symbol->offset + symbol->bytes))
-            return symbol->name;
+        if (symbol->space != PTX_SPACE_SHARED)
+            continue;
+        uint64_t first = symbol->is_extern ? launch->static_shared : (uint64_t)symbol->offset;
+        bool inside = offset >= first && (symbol->is_extern || offset < first + (uint64_t)symbol->bytes);
+        if (inside && offset == first)
+            snprintf(buffer, size, "%.40s", symbol->name);
+        else if (inside)
+            snprintf(buffer, size, "%.40s+%llu", symbol->name, (unsigned long long)(offset - first));
     }
-    return "shared memory";
+    return buffer;
 }
 
 const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size) {
+    char symbol[64];
     switch (group->wait) {
     case WAIT_MBARRIER: {
         Mbarrier *b = mbarrier_find(warp->cta, group->barrier);
-        snprintf(buffer, size, "waits for the mbarrier in %s at offset %u, parity %u (%lld arrivals and %lld bytes are missing)", symbol_near(warp->cta, group->barrier),
+        snprintf(buffer, size, "waits for the mbarrier %s at offset %u, parity %u (%lld arrivals and %lld bytes are missing)", symbol_near(warp->cta, group->barrier, symbol, sizeof symbol),
                  group->barrier, group->parity, b ? (long long)b->pending : 0, b ? (long long)b->transactions : 0);
         break;
     }

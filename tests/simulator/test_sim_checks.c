@@ -262,9 +262,43 @@ static void each_mended_twin_passes(void **state) {
         run_case(one, true, seed);
 }
 
+static void an_endless_loop_ends_at_the_limit_of_steps(void **state) {
+    (void)state;
+    Bench bench = bench_open("sm_100a");
+    bench_option(&bench, "steps", 10000);
+    bench_load(&bench, PROLOGUE "L: bra L;\nret;\n}\n");
+    bench_param_u64(&bench, 0);
+    bench_param_u64(&bench, 0);
+    bench_run_fault(&bench, (BenchLaunch){"k", 1, 128, 1, 40960}, SIM_FAULT_DEADLOCK, "10000 instructions");
+    bench_close(&bench);
+}
+
+// Clusters 3 and up have the fault; the report is that of cluster 3, and the whole text is the same, with any
+// number of threads.
+static void a_report_does_not_depend_on_the_threads_of_the_host(void **state) {
+    (void)state;
+    char first[1536] = "";
+    for (int threads = 1; threads <= 8; threads *= 2)
+        for (int round = 0; round < 3; round++) {
+            Bench bench = bench_open("sm_100a,sms=8");
+            bench_option(&bench, "seed", 5);
+            bench_option(&bench, "threads", threads);
+            bench_load(&bench, PROLOGUE "mov.u32 x, %ctaid.x; setp.ge.u32 p, x, 3; bar.sync 0; @p "
+                                        "ld.shared.u32 v, [place]; ret;\n}\n");
+            bench_param_u64(&bench, 0);
+            bench_param_u64(&bench, 0);
+            const SimFault *fault = bench_run(&bench, (BenchLaunch){"k", 32, 128, 1, 40960});
+            assert_int_equal(fault->cta, 3);
+            if (!first[0])
+                memcpy(first, fault->text, sizeof first);
+            assert_string_equal(first, fault->text);
+            bench_close(&bench);
+        }
+}
+
 int main(void) {
     enum { COUNT = sizeof CASES / sizeof CASES[0] };
-    static struct CMUnitTest tests[2 * COUNT];
+    static struct CMUnitTest tests[2 * COUNT + 2];
     static char names[2 * COUNT][160];
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(names[2 * i], sizeof names[0], "%s is reported", CASES[i].name);
@@ -274,5 +308,10 @@ int main(void) {
         tests[2 * i + 1] =
             (struct CMUnitTest){names[2 * i + 1], each_mended_twin_passes, NULL, NULL, (void *)&CASES[i]};
     }
+    const struct CMUnitTest more[] = {
+        cmocka_unit_test(an_endless_loop_ends_at_the_limit_of_steps),
+        cmocka_unit_test(a_report_does_not_depend_on_the_threads_of_the_host),
+    };
+    memcpy(tests + 2 * COUNT, more, sizeof more);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
