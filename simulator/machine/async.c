@@ -13,6 +13,12 @@ uint64_t sim_random(Cluster *cluster) {
     return z ^ z >> 31;
 }
 
+void async_free(Async *async) {
+    if (async)
+        free(async->lanes);
+    free(async);
+}
+
 Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *)) {
     Async *async = calloc(1, sizeof *async);
     if (!async) {
@@ -20,6 +26,8 @@ Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *)) {
         return NULL;
     }
     Cta *cta = warp->cta;
+    async_free(cta->unstarted);
+    cta->unstarted = async;
     async->complete = complete;
     async->op = op;
     async->line = op->line;
@@ -38,6 +46,7 @@ Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *)) {
 void async_start(Warp *warp, Async *async) {
     Cta *cta = warp->cta;
     Cluster *cluster = cta->cluster;
+    cta->unstarted = NULL;
     enum { SHORTEST = 1, LONGEST = 400 };
     if (async->in_order)
         async->channel = agent_base(cta) + AGENT_TENSOR;
@@ -80,8 +89,7 @@ bool async_run_due(Cluster *cluster) {
             any = true;
             cluster->progress = 1;
             async->complete(cta, async);
-            free(async->lanes);
-            free(async);
+            async_free(async);
             if (faulted(cluster))
                 return true;
         }

@@ -284,6 +284,20 @@ bool take_operands(Decoder *d, Op *op, int type) {
 
 // ---------------------------------------------------------------- instructions
 
+// Operands without a place (_ and names) may only stand where an instruction gives results that it need not keep.
+static bool places_are_good(Decoder *d, const Op *op) {
+    static const char *const FIRST[] = {"mbarrier", "elect", "atom", "shfl", "setp", NULL}, *const LISTS[] = {"ld", "clusterlaunchcontrol", NULL};
+    int free_to = 0;
+    for (int i = 0; FIRST[i]; i++)
+        free_to = !strcmp(FIRST[i], d->in->parts[0]) ? 1 : free_to;
+    for (int i = 0; LISTS[i]; i++)
+        free_to = !strcmp(LISTS[i], d->in->parts[0]) ? op->operand_count - 1 : free_to;
+    for (int i = 0; i < op->operand_count && !(op->flags & OP_BRANCH); i++)
+        if (op->operands[i].at < 0 && (i >= free_to || op->operands[i].bytes == 16))
+            return fail(d, "operand %d of %s must be a register or a number", i + 1, d->in->text);
+    return true;
+}
+
 static bool decode_instruction(Decoder *d, Op *op) {
     static const OpEntry *const TABLES[] = {ARITHMETIC_OPS, CONVERT_OPS, ACCESS_OPS, SYNC_OPS, WARP_OPS, COPY_OPS, TENSOR_OPS, WGMMA_OPS, MATRIX_OPS, TENSORMAP_OPS, QUEUE_OPS, CARRY_OPS};
     const PtxInstruction *in = d->in;
@@ -299,7 +313,7 @@ static bool decode_instruction(Decoder *d, Op *op) {
         for (const OpEntry *entry = TABLES[t]; entry->root; entry++)
             if (!strcmp(entry->root, in->parts[0])) {
                 if (entry->decode(d, op))
-                    return true;
+                    return places_are_good(d, op);
                 if (d->message[0])
                     return false;
             }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static jfa_status failed(jfa_error *err, jfa_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -47,13 +48,31 @@ static jfa_status sim_open(const char *spec, void **device, jfa_device_props *pr
     return JFA_OK;
 }
 
+// Very large allocations take address space only; the host's pages come with the first touch. So tensors of more than 2^31
+// elements can be simulated where few of them are used.
+#define SPARSE_BYTES ((size_t)256 << 20)
+
+static uint8_t *new_bytes(size_t size, bool is_sparse) {
+    if (!is_sparse)
+        return calloc(1, size);
+    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+static void free_bytes(uint8_t *bytes, size_t size, bool is_sparse) {
+    if (is_sparse && bytes)
+        munmap(bytes, size);
+    else
+        free(bytes);
+}
+
 static void sim_close(void *device) {
     Sim *sim = device;
     if (!sim)
         return;
     for (int i = 0; i < sim->allocation_count; i++) {
-        free(sim->allocations[i].data);
-        free(sim->allocations[i].written);
+        free_bytes(sim->allocations[i].data, sim->allocations[i].bytes, sim->allocations[i].is_sparse);
+        free_bytes(sim->allocations[i].written, sim->allocations[i].bytes, sim->allocations[i].is_sparse);
     }
     free(sim->allocations);
     pthread_mutex_destroy(&sim->memory_lock);
@@ -67,7 +86,8 @@ enum { GAP = 64 * 1024 }; // between allocations, so that overruns hit nothing
 static jfa_status sim_alloc(void *device, size_t bytes, uint64_t *address, jfa_error *err) {
     Sim *sim = device;
     size_t size = bytes ? bytes : 1;
-    uint8_t *data = calloc(1, size), *written = calloc(1, size);
+    bool is_sparse = size >= SPARSE_BYTES;
+    uint8_t *data = new_bytes(size, is_sparse), *written = new_bytes(size, is_sparse);
     Allocation *list = sim->allocations;
     if (sim->allocation_count == sim->allocation_capacity) {
         int capacity = sim->allocation_capacity ? 2 * sim->allocation_capacity : 64;
@@ -78,13 +98,14 @@ static jfa_status sim_alloc(void *device, size_t bytes, uint64_t *address, jfa_e
         }
     }
     if (!data || !written || !list) {
-        free(data);
-        free(written);
+        free_bytes(data, size, is_sparse);
+        free_bytes(written, size, is_sparse);
         return failed(err, JFA_ERROR_OUT_OF_MEMORY, "out of memory for %zu bytes on the simulated device", bytes);
     }
-    memset(data, 0xFF, size); // NaN in every float type
+    if (!is_sparse)
+        memset(data, 0xFF, size); // NaN in every float type
     *address = sim->next_address;
-    sim->allocations[sim->allocation_count++] = (Allocation){*address, size, data, written, false};
+    sim->allocations[sim->allocation_count++] = (Allocation){*address, size, data, written, false, is_sparse};
     sim->next_address = (sim->next_address + size + GAP + 255) / 256 * 256;
     return JFA_OK;
 }
@@ -94,8 +115,8 @@ static jfa_status sim_free(void *device, uint64_t address, jfa_error *err) {
     Allocation *a = machine_allocation(sim, address, 1);
     if (!a || a->address != address)
         return failed(err, JFA_ERROR_ARGUMENT, "0x%llx is not the start of an allocation", (unsigned long long)address);
-    free(a->data);
-    free(a->written);
+    free_bytes(a->data, a->bytes, a->is_sparse);
+    free_bytes(a->written, a->bytes, a->is_sparse);
     a->data = a->written = NULL;
     a->freed = true;
     return JFA_OK;

@@ -20,6 +20,7 @@ enum {
     TMEM_COLUMNS = 512,
     SHARED_LIMIT = 232448,  // bytes a CTA can have
     LOAD_CHANNELS = 32,     // clocks of asynchronous copies, used in turn
+    REGISTER_SLACK = 1024,  // an operand may be narrower than its instruction takes it for
     // Agents of the happens-before check, per CTA: its warps, the tensor core, the copies.
     AGENT_TENSOR = MAX_WARPS,
     AGENT_COPY = MAX_WARPS + 1,
@@ -87,7 +88,7 @@ typedef struct Allocation {
     uint64_t address;
     size_t bytes;
     uint8_t *data, *written; // one flag a byte
-    bool freed;
+    bool freed, is_sparse;
 } Allocation;
 
 // ---------------------------------------------------------------- asynchronous operations
@@ -258,6 +259,7 @@ struct Cta {
     int register_pool;
     uint32_t agent_time[AGENTS_PER_CTA]; // of the asynchronous agents
     int next_channel;
+    Async *unstarted; // made, but not yet started: left over when its instruction faults
     Async *pending; // of this CTA, unordered but for `in_order`
     int pending_count;
     uint64_t tensor_due; // when the youngest in-order operation is due
@@ -354,6 +356,7 @@ const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size)
 // ---------------------------------------------------------------- async.c
 Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *));
 void async_start(Warp *warp, Async *async);
+void async_free(Async *async); // NULL is allowed
 bool async_run_due(Cluster *cluster); // completes what is due; false: nothing was
 uint64_t async_next_due(const Cluster *cluster); // UINT64_MAX: none
 int async_groups_pending(const Cta *cta, uint32_t thread, int newest_kept);

@@ -207,10 +207,10 @@ static void free_cta(Cta *cta) {
     free(cta->warps);
     for (Async *async = cta->pending; async;) {
         Async *next = async->next;
-        free(async->lanes);
-        free(async);
+        async_free(async);
         async = next;
     }
+    async_free(cta->unstarted);
 }
 
 static int launch_registers(const Launch *launch) {
@@ -251,8 +251,8 @@ static bool init_cta(Cluster *cluster, Cta *cta, int rank) {
         warp->number = w;
         warp->agent = agent_base(cta) + w;
         warp->regs = launch_registers(launch);
-        warp->registers = calloc(1, launch->program->register_bytes + 256);
-        warp->busy = calloc(1, launch->program->register_bytes / 8 + 64);
+        warp->registers = calloc(1, launch->program->register_bytes + REGISTER_SLACK);
+        warp->busy = calloc(1, (launch->program->register_bytes + REGISTER_SLACK) / 8);
         if (!warp->registers || !warp->busy)
             return false;
         uint32_t here = threads - (uint32_t)w * LANES;

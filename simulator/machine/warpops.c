@@ -27,7 +27,7 @@ static bool decode_indexed(Decoder *d, Op *op) {
     op->flags = OP_BRANCH;
     op->mode = CONTROL_INDEXED;
     op->run = run_nothing;
-    return take_operands(d, op, PTX_B32);
+    return take_operands(d, op, PTX_B32) && op->operands[0].at >= 0;
 }
 
 static bool decode_exit(Decoder *d, Op *op) {

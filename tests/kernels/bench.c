@@ -139,15 +139,16 @@ typedef struct {
     uint64_t Q, K, V, O, LSE;
 } Device;
 
-static jfa_tensor tensor(const char *name, uint64_t address, bool is_f16, int64_t rows, int64_t heads,
-                         int64_t head_dim, const Host *host, const Rows *from) {
+static jfa_tensor tensor(const char *name, uint64_t address, const Case *test, int64_t rows, int64_t heads,
+                         const Rows *from) {
     jfa_tensor t = {.name = name,
                     .address = address,
-                    .dtype = is_f16 ? JFA_F16 : JFA_BF16,
+                    .dtype = test->is_f16 ? JFA_F16 : JFA_BF16,
                     .rank = 3,
-                    .extents = {rows, heads, head_dim}};
+                    .extents = {rows, heads, test->head_dim}};
     jfa_tensor_set_dense(&t);
-    (void)host;
+    if (test->row_stride)
+        t.strides[0] = test->row_stride;
     t.rows[0] = (jfa_rows){.kind = JFA_ROWS_LISTED, .list = from->base};
     return t;
 }
@@ -157,14 +158,34 @@ static jfa_status upload(Device *d, uint64_t *address, const void *data, size_t 
     return status == JFA_OK ? jfa_copy_to_device(d->device, *address, data, bytes, err) : status;
 }
 
+// A tensor of 16-bit elements, dense on the host, row by row to where its rows lie on the device, or back.
+static jfa_status move_rows(Device *d, uint64_t address, uint16_t *host, int64_t count, int64_t width,
+                            int64_t stride, bool in, jfa_error *err) {
+    jfa_status status = JFA_OK;
+    for (int64_t row = 0; row < count / width && !status; row++) {
+        uint64_t at = address + (uint64_t)(row * stride) * 2;
+        size_t bytes = (size_t)width * 2;
+        status = in ? jfa_copy_to_device(d->device, at, host + row * width, bytes, err)
+                    : jfa_copy_from_device(d->device, host + row * width, at, bytes, err);
+    }
+    return status;
+}
+
+static jfa_status upload_rows(Device *d, const Case *test, uint64_t *address, uint16_t *host, int64_t count,
+                              int64_t heads, jfa_error *err) {
+    int64_t width = heads * test->head_dim, stride = test->row_stride ? test->row_stride : width;
+    jfa_status status = jfa_malloc(d->device, (size_t)(count / width * stride) * 2, address, err);
+    return status ? status : move_rows(d, *address, host, count, width, stride, true, err);
+}
+
 static jfa_status make_plan(Device *d, const Host *host, jfa_error *err) {
     const Case *test = host->test;
     jfa_axis axes[2] = {{.name = "q", .lengths = host->lens_q}, {.name = "k", .lengths = host->lens_k}};
     jfa_tensor tensors[5] = {
-        tensor("Q", d->Q, test->is_f16, host->q.rows, test->heads, test->head_dim, host, &host->q),
-        tensor("K", d->K, test->is_f16, host->k.rows, test->kv_heads, test->head_dim, host, &host->k),
-        tensor("V", d->V, test->is_f16, host->k.rows, test->kv_heads, test->head_dim, host, &host->k),
-        tensor("O", d->O, test->is_f16, host->o.rows, test->heads, test->head_dim, host, &host->o),
+        tensor("Q", d->Q, test, host->q.rows, test->heads, &host->q),
+        tensor("K", d->K, test, host->k.rows, test->kv_heads, &host->k),
+        tensor("V", d->V, test, host->k.rows, test->kv_heads, &host->k),
+        tensor("O", d->O, test, host->o.rows, test->heads, &host->o),
         {.name = "LSE",
          .address = d->LSE,
          .dtype = JFA_F32,
@@ -188,15 +209,21 @@ static jfa_status launch(Device *d, Host *host, const char *ptx, jfa_error *err)
     status = status ? status : jfa_device_set_option(d->device, "seed", host->test->seed, err);
     status = status ? status : jfa_module_load(d->device, ptx, strlen(ptx), &d->module, err);
     status = status ? status : jfa_kernel_get(d->module, NULL, &d->kernel, err);
-    status = status ? status : upload(d, &d->Q, host->Q, (size_t)host->q_count * 2, err);
-    status = status ? status : upload(d, &d->K, host->K, (size_t)host->k_count * 2, err);
-    status = status ? status : upload(d, &d->V, host->V, (size_t)host->k_count * 2, err);
-    status = status ? status : upload(d, &d->O, host->O, (size_t)host->o_count * 2, err);
+    status =
+        status ? status : upload_rows(d, host->test, &d->Q, host->Q, host->q_count, host->test->heads, err);
+    status = status ? status
+                    : upload_rows(d, host->test, &d->K, host->K, host->k_count, host->test->kv_heads, err);
+    status = status ? status
+                    : upload_rows(d, host->test, &d->V, host->V, host->k_count, host->test->kv_heads, err);
+    status =
+        status ? status : upload_rows(d, host->test, &d->O, host->O, host->o_count, host->test->heads, err);
     status = status ? status : upload(d, &d->LSE, host->LSE, (size_t)host->lse_count * 4, err);
     status = status ? status : make_plan(d, host, err);
     status = status ? status : jfa_launch(d->plan, NULL, err);
     status = status ? status : jfa_synchronise(d->device, NULL, err);
-    status = status ? status : jfa_copy_from_device(d->device, host->O, d->O, (size_t)host->o_count * 2, err);
+    int64_t width = (int64_t)host->test->heads * host->test->head_dim,
+            stride = host->test->row_stride ? host->test->row_stride : width;
+    status = status ? status : move_rows(d, d->O, host->O, host->o_count, width, stride, false, err);
     return status ? status
                   : jfa_copy_from_device(d->device, host->LSE, d->LSE, (size_t)host->lse_count * 4, err);
 }

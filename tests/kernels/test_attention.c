@@ -89,6 +89,23 @@ static void changes_of_the_schedule_change_the_code_and_stay_right(void **state)
     }
 }
 
+// Rows 2^24 elements apart: offsets pass 2^31 and 2^32 elements. The simulator keeps only what is touched.
+static void offsets_beyond_two_to_the_32_elements_are_right(void **state) {
+    (void)state;
+    Case test = {.file = "examples/dense.jfa",
+                 .layout = LAYOUT_SELF,
+                 .lens_q = EDGES,
+                 .sequences = 6,
+                 .heads = 2,
+                 .kv_heads = 1,
+                 .head_dim = 128,
+                 .seed = 9,
+                 .row_stride = 1 << 24};
+    Outcome outcome;
+    bench_run_case(&test, &outcome);
+    bench_expect_right(&test, &outcome);
+}
+
 static bool is_causal(int64_t q, int64_t k) {
     return k <= q;
 }
@@ -131,6 +148,7 @@ int main(void) {
         cmocka_unit_test(f16_head_dim_128_is_right_over_all_layouts_and_edge_lengths),
         cmocka_unit_test(f16_head_dim_64_is_right_over_all_layouts_and_edge_lengths),
         cmocka_unit_test(changes_of_the_schedule_change_the_code_and_stay_right),
+        cmocka_unit_test(offsets_beyond_two_to_the_32_elements_are_right),
         cmocka_unit_test(masks_of_kernels_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
