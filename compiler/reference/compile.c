@@ -1,25 +1,30 @@
-// compile.c: expressions of a reference, a hook or a function to nodes. Takes trees that sema may not have
-// seen: every mistake is a message, never a crash.
+// compile.c: expressions of a reference to nodes. Functions and hooks are expanded in place, with the
+// kernel's math where it has some.
 #include "compiler/reference/compiler.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_NESTING = 200, MOST_WORK = 100000, MOST_ARGUMENTS = 32 };
+// Recursion runs over the tree, and over what functions and constants expand to; both are bounded.
+enum { DEEPEST = 500, MOST_WORK = 200000, MOST_ARGUMENTS = 32 };
 
-static Node *at(Compiler *compiler, int node) {
+static const Node *at(Compiler *compiler, int node) {
     return &compiler->program->nodes[node];
+}
+
+static int list_length(const Ast *list) {
+    int count = 0;
+    for (; list; list = list->next)
+        count++;
+    return count;
 }
 
 const Binding *bind_name(Compiler *compiler, const Binding *names, const char *name, int node) {
     Binding *binding = arena_new_of(compiler->arena, Binding);
-    binding->name = name;
-    binding->node = node;
-    binding->next = names;
+    *binding = (Binding){.name = name, .node = node, .next = names};
     return binding;
 }
 
-// `i in axis` or `i in N`: a new index.
 int compile_binder(Compiler *compiler, const Context *context, const Ast *bind, bool is_vector) {
     Variable variable = {.depth = context->depth, .axis = -1, .is_vector = is_vector};
     if (bind->a->kind == AST_NAME && !find_binding(context, bind->a->name))
@@ -28,282 +33,384 @@ int compile_binder(Compiler *compiler, const Context *context, const Ast *bind, 
         int size = compile_expression(compiler, context, bind->a);
         if (size == NO_NODE)
             return -1;
-        const Node *node = at(compiler, size);
-        if (node->kind != NODE_CONSTANT || node->type != ELEM_I32 || node->integer < 0) {
-            diag_error(compiler->diag, bind->a->span, "not-constant",
-                       "an index runs over an axis, a dim or a constant");
+        const Node *extent = at(compiler, size);
+        if (extent->kind != NODE_CONSTANT || extent->type != ELEM_I32 || extent->integer < 0) {
+            diag_error(compiler->diag, bind->a->span, "reference-shape",
+                       "an index runs over an axis, a dim or an integer constant");
             return -1;
         }
-        variable.size = node->integer;
+        variable.size = extent->integer;
     }
     return variable_new(compiler, &variable, bind->span);
 }
 
 // ---------------------------------------------------------------- elements
 
-int compile_element(Compiler *compiler, const Context *context, const Ast *ast, int tensor) {
-    ProgramTensor *info = &compiler->program->tensors[tensor];
+// The positions of an element; false: reported.
+static bool compile_positions(Compiler *compiler, const Context *context, const Ast *ast, int rank,
+                              int *positions) {
+    if (list_length(ast->list) != rank) {
+        diag_error(compiler->diag, ast->span, "shape-mismatch", "tensor '%s' has %d dims, but %d are given",
+                   ast->a->name, rank, list_length(ast->list));
+        return false;
+    }
+    int i = 0;
+    for (const Ast *position = ast->list; position; position = position->next, i++) {
+        positions[i] = compile_expression(compiler, context, position);
+        if (positions[i] == NO_NODE)
+            return false;
+        if (at(compiler, positions[i])->type != ELEM_I32) {
+            diag_error(compiler->diag, position->span, "type-mismatch", "a position must be an integer");
+            return false;
+        }
+    }
+    return true;
+}
+
+int compile_element(Compiler *compiler, const Context *context, const Ast *ast, int index) {
+    ProgramTensor *tensor = &compiler->program->tensors[index];
+    int rank = tensor->given->rank, vectors = 0;
+    if (tensor->direction == TENSOR_OUT || !tensor->given->data) {
+        DiagItem *error = diag_error(compiler->diag, ast->span, "write-only", "tensor '%s' %s", ast->a->name,
+                                     tensor->direction == TENSOR_OUT ? "is an output; it can't be read"
+                                                                     : "is read, but was not given");
+        diag_note(error, tensor->ast->span, "declared here");
+        return NO_NODE;
+    }
     Node node = {.kind = NODE_ELEMENT,
-                 .type = info->elem == ELEM_I32 ? ELEM_I32 : ELEM_F32,
                  .vector = -1,
-                 .depends = 1u << DEPTH_SEQUENCE,
+                 .depends = 1ull << DEPTH_SEQUENCE,
                  .a = NO_NODE,
                  .b = NO_NODE,
                  .c = NO_NODE,
-                 .tensor = tensor,
+                 .tensor = index,
                  .unit_dim = -1};
     for (int i = 0; i < REFERENCE_MAX_DIMS; i++)
         node.at[i] = NO_NODE;
-    int rank = 0, vectors = 0, unit = -1;
-    for (const Ast *index = ast->list; index; index = index->next, rank++) {
-        if (rank == info->given->rank || index->kind == AST_BIND)
-            break;
-        int position = compile_expression(compiler, context, index);
-        if (position == NO_NODE)
-            return NO_NODE;
-        if (at(compiler, position)->type != ELEM_I32) {
-            diag_error(compiler->diag, index->span, "type-mismatch", "a position must be a whole number");
-            return NO_NODE;
-        }
-        node.at[rank] = position;
-        vectors += at(compiler, position)->vector >= 0;
-        if (at(compiler, position)->kind == NODE_INDEX && at(compiler, position)->vector >= 0)
-            unit = rank;
+    if (!compile_positions(compiler, context, ast, rank, node.at))
+        return NO_NODE;
+    for (int i = 0; i < rank; i++) {
+        const Node *position = at(compiler, node.at[i]);
+        if (position->vector < 0)
+            continue;
+        node.unit_dim = position->kind == NODE_INDEX && !vectors ? i : -1;
+        vectors++;
     }
-    if (rank != info->given->rank || (ast->list && rank < info->given->rank)) {
-        diag_error(compiler->diag, ast->span, "shape-mismatch", "tensor '%s' has %d dims, but %d are given",
-                   info->given->name, info->given->rank, rank);
+    tensor->inner[node.unit_dim >= 0 ? node.unit_dim : rank - 1] = true;
+    node.type = tensor->elem == ELEM_I32 ? ELEM_I32 : ELEM_F32;
+    return node_new(compiler, node, ast->span);
+}
+
+// name[index] where name is a vector bound by let.
+static int compile_item(Compiler *compiler, const Context *context, const Ast *ast, const Binding *binding) {
+    if (!binding->is_vector_let || list_length(ast->list) != 1) {
+        diag_error(compiler->diag, ast->span, "reference-shape", "'%s' takes %s", binding->name,
+                   binding->is_vector_let ? "one index" : "no index; it is one value");
         return NO_NODE;
     }
-    if (!info->given->data && info->direction != TENSOR_OUT) {
-        diag_error(compiler->diag, ast->span, "reference-problem", "tensor '%s' is read, but not given",
-                   info->given->name);
+    int position = compile_expression(compiler, context, ast->list);
+    if (position == NO_NODE)
+        return NO_NODE;
+    if (at(compiler, position)->type != ELEM_I32) {
+        diag_error(compiler->diag, ast->list->span, "type-mismatch", "a position must be an integer");
         return NO_NODE;
     }
-    if (info->direction == TENSOR_OUT) {
-        diag_error(compiler->diag, ast->span, "write-only", "tensor '%s' is an output; it can't be read",
-                   info->given->name);
-        return NO_NODE;
-    }
-    info->is_read = true;
-    if (vectors == 1 && unit >= 0)
-        node.unit_dim = unit;
-    info->inner[node.unit_dim >= 0 ? node.unit_dim : info->given->rank - 1] = true;
+    const Node *value = at(compiler, binding->node);
+    if (value->vector < 0) // the same for every index
+        return binding->node;
+    Node node = {.kind = NODE_ITEM,
+                 .type = value->type,
+                 .vector = -1,
+                 .depends = value->depends,
+                 .a = position,
+                 .b = NO_NODE,
+                 .c = NO_NODE,
+                 .source = binding->node};
     return node_new(compiler, node, ast->span);
 }
 
 static int compile_index(Compiler *compiler, const Context *context, const Ast *ast) {
-    if (ast->a->kind == AST_NAME) {
-        const Binding *binding = find_binding(context, ast->a->name);
-        if (binding && binding->is_vector_let) {
-            if (!ast->list || ast->list->next || ast->list->kind == AST_BIND) {
-                diag_error(compiler->diag, ast->span, "reference-shape", "'%s' takes one index",
-                           ast->a->name);
-                return NO_NODE;
-            }
-            int index = compile_expression(compiler, context, ast->list);
-            if (index == NO_NODE)
-                return NO_NODE;
-            if (at(compiler, index)->type != ELEM_I32) {
-                diag_error(compiler->diag, ast->list->span, "type-mismatch",
-                           "an index must be a whole number");
-                return NO_NODE;
-            }
-            Node node = {.kind = NODE_ITEM,
-                         .type = at(compiler, binding->node)->type,
-                         .vector = -1,
-                         .a = binding->node,
-                         .b = index,
-                         .c = NO_NODE};
-            return node_new(compiler, node, ast->span);
-        }
-        int tensor = binding ? -1 : find_tensor(compiler, context, ast->a->name);
-        if (tensor >= 0)
-            return compile_element(compiler, context, ast, tensor);
-        if (!binding) {
-            unknown_name(compiler, context, ast->a->name, ast->a->span, "tensor or vector");
-            return NO_NODE;
-        }
+    if (ast->a->kind != AST_NAME) {
+        diag_error(compiler->diag, ast->span, "not-indexable", "only tensors and vectors take an index");
+        return NO_NODE;
     }
-    diag_error(compiler->diag, ast->span, "not-indexable", "only tensors and vectors take an index");
+    const Binding *binding = find_binding(context, ast->a->name);
+    if (binding)
+        return compile_item(compiler, context, ast, binding);
+    int tensor = find_tensor(compiler, context, ast->a->name);
+    if (tensor >= 0)
+        return compile_element(compiler, context, ast, tensor);
+    if (find_item(compiler->problem->family->list, AST_TENSOR, ast->a->name))
+        diag_error(compiler->diag, ast->span, "tensor-missing", "tensor '%s' is read, but was not given",
+                   ast->a->name);
+    else
+        unknown_name(compiler, context, ast->a->name, ast->a->span, "tensor");
     return NO_NODE;
-}
-
-// ---------------------------------------------------------------- reductions
-
-static int compile_reduction(Compiler *compiler, const Context *context, const Ast *ast) {
-    static const char *const NAMES[] = {[REDUCE_SUM] = "sum", [REDUCE_MAX] = "max", [REDUCE_MIN] = "min"};
-    int op = -1;
-    for (int i = REDUCE_SUM; i <= REDUCE_MIN; i++)
-        if (ast->name && !strcmp(ast->name, NAMES[i]))
-            op = i;
-    if (op < 0) {
-        diag_error(compiler->diag, ast->span, "unknown-name", "a reduction is sum, max or min");
-        return NO_NODE;
-    }
-    int var = compile_binder(compiler, context, ast->list, false);
-    if (var < 0)
-        return NO_NODE;
-    Context inner = *context;
-    inner.depth++;
-    inner.names =
-        bind_name(compiler, context->names, ast->list->name, node_index(compiler, var, ast->list->span));
-    int body = node_cast(compiler, compile_expression(compiler, &inner, ast->a), ELEM_F32, ast->a->span);
-    if (body == NO_NODE)
-        return NO_NODE;
-    // Not on its own index, which runs out in it; on the sequence if that sets how far it runs.
-    uint64_t depends = at(compiler, body)->depends & ~(1ull << compiler->program->vars[var].depth);
-    if (compiler->program->vars[var].axis >= 0)
-        depends |= 1ull << DEPTH_SEQUENCE;
-    Node node = {.kind = NODE_REDUCE,
-                 .type = ELEM_F32,
-                 .vector = at(compiler, body)->vector,
-                 .op = op,
-                 .var = var,
-                 .a = body,
-                 .b = NO_NODE,
-                 .c = NO_NODE,
-                 .depends = depends};
-    return node_new(compiler, node, ast->span);
 }
 
 // ---------------------------------------------------------------- calls
 
+static int expand(Compiler *compiler, const Context *context, const Ast *parameters, const Ast *body,
+                  const int *arguments, ScopeKind scope) {
+    const Binding *names = NULL;
+    for (const Ast *parameter = parameters; parameter; parameter = parameter->next)
+        names = bind_name(compiler, names, parameter->name, *arguments++);
+    const Context inside = {
+        .names = names, .scope = scope, .vector = context->vector, .depth = context->depth};
+    return compile_expression(compiler, &inside, body);
+}
+
+// A kernel's math names the parameters that it needs, in any order. False: reported.
+static bool choose_arguments(Compiler *compiler, const Ast *hook, const Ast *math, const int *arguments,
+                             int *chosen) {
+    int count = 0;
+    for (const Ast *own = math->list; own; own = own->next, count++) {
+        int i = 0;
+        const Ast *formal = hook->list;
+        for (; formal && strcmp(formal->name, own->name); formal = formal->next)
+            i++;
+        if (!formal || count == MOST_ARGUMENTS) {
+            DiagItem *error = diag_error(compiler->diag, own->span, "unknown-parameter",
+                                         "hook '%s' has no parameter '%s'", hook->name, own->name);
+            diag_note(error, hook->span, "declared here; name any of these, in any order");
+            return false;
+        }
+        chosen[count] = arguments[i];
+    }
+    return true;
+}
+
+static int call_hook(Compiler *compiler, const Context *context, const Ast *hook, const int *arguments,
+                     Span span) {
+    const Ast *math =
+        compiler->problem->kernel ? find_item(compiler->problem->kernel->list, AST_MATH, hook->name) : NULL;
+    int chosen[MOST_ARGUMENTS];
+    if (math && !choose_arguments(compiler, hook, math, arguments, chosen))
+        return NO_NODE;
+    int value = math ? expand(compiler, context, math->list, math->a, chosen, SCOPE_KERNEL)
+                     : expand(compiler, context, hook->list, hook->a, arguments, SCOPE_FAMILY);
+    bool is_condition = !strcmp(hook->name2, "bool"), is_integer = !strcmp(hook->name2, "i32");
+    return node_cast(compiler, value, is_condition ? ELEM_BOOL : is_integer ? ELEM_I32 : ELEM_F32, span);
+}
+
+static bool has_count(Compiler *compiler, const Ast *call, int wanted) {
+    int given = list_length(call->list);
+    if (given == wanted && given <= MOST_ARGUMENTS)
+        return true;
+    diag_error(compiler->diag, call->span, "argument-count", "'%s' takes %d argument%s, not %d",
+               call->a->name, wanted, wanted == 1 ? "" : "s", given);
+    return false;
+}
+
+static bool compile_arguments(Compiler *compiler, const Context *context, const Ast *call, int *arguments) {
+    for (const Ast *argument = call->list; argument; argument = argument->next)
+        if ((*arguments++ = compile_expression(compiler, context, argument)) == NO_NODE)
+            return false;
+    return true;
+}
+
+static int call_rounded(Compiler *compiler, const Context *context, const Ast *call) {
+    Elem elem;
+    if (!has_count(compiler, call, 2))
+        return NO_NODE;
+    const Ast *type = call->list->next;
+    if (type->kind != AST_NAME) {
+        diag_error(compiler->diag, type->span, "unknown-type", "rounded(value, type) needs a type here");
+        return NO_NODE;
+    }
+    if (!find_type(compiler, type->name, type->span, &elem))
+        return NO_NODE;
+    if (!elem_is_float(elem)) {
+        diag_error(compiler->diag, type->span, "type-mismatch", "rounded() needs a type of floats, not %s",
+                   elem_name(elem));
+        return NO_NODE;
+    }
+    int value = node_cast(compiler, compile_expression(compiler, context, call->list), ELEM_F32, call->span);
+    Node node = {.kind = NODE_ROUND,
+                 .type = ELEM_F32,
+                 .vector = -1,
+                 .a = value,
+                 .b = NO_NODE,
+                 .c = NO_NODE,
+                 .elem = elem};
+    return value == NO_NODE ? NO_NODE : node_new(compiler, node, call->span);
+}
+
 static const struct {
     const char *name;
-    int op, args;
-} BUILTINS[] = {
+    int op, arguments;
+} CALLS[] = {
     {"exp", CALL_EXP, 1},   {"exp2", CALL_EXP2, 1},   {"log", CALL_LOG, 1},   {"log2", CALL_LOG2, 1},
     {"sqrt", CALL_SQRT, 1}, {"rsqrt", CALL_RSQRT, 1}, {"tanh", CALL_TANH, 1}, {"floor", CALL_FLOOR, 1},
     {"sin", CALL_SIN, 1},   {"cos", CALL_COS, 1},     {"abs", CALL_ABS, 1},   {"min", CALL_MIN, 2},
     {"max", CALL_MAX, 2},
 };
 
-static int count(const Ast *list) {
-    int items = 0;
-    for (; list; list = list->next)
-        items++;
-    return items;
-}
-
-static bool has_arguments(Compiler *compiler, const Ast *call, const char *name, int wanted) {
-    if (count(call->list) == wanted)
-        return true;
-    diag_error(compiler->diag, call->span, "argument-count", "'%s' takes %d argument%s, not %d", name, wanted,
-               wanted == 1 ? "" : "s", count(call->list));
-    return false;
-}
-
-static int expand(Compiler *compiler, const Context *context, ScopeKind scope, const Ast *parameters,
-                  const Ast *body, const int *args) {
-    Context inner = {.scope = scope, .vector = context->vector, .depth = context->depth};
-    int i = 0;
-    for (const Ast *parameter = parameters; parameter; parameter = parameter->next, i++)
-        inner.names = bind_name(compiler, inner.names, parameter->name, args[i]);
-    return compile_expression(compiler, &inner, body);
-}
-
-// The kernel's own math names the parameters that it needs, in any order.
-static int call_hook(Compiler *compiler, const Context *context, const Ast *hook, const int *args,
-                     Span span) {
-    const Ast *math =
-        compiler->problem->kernel ? find_item(compiler->problem->kernel->list, AST_MATH, hook->name) : NULL;
-    int value;
-    if (!math) {
-        value = expand(compiler, context, SCOPE_FAMILY, hook->list, hook->a, args);
-    } else {
-        int chosen[MOST_ARGUMENTS], i = 0;
-        for (const Ast *own = math->list; own && i < MOST_ARGUMENTS; own = own->next, i++) {
-            chosen[i] = NO_NODE;
-            int k = 0;
-            for (const Ast *formal = hook->list; formal; formal = formal->next, k++)
-                if (!strcmp(formal->name, own->name))
-                    chosen[i] = args[k];
-            if (chosen[i] == NO_NODE) {
-                diag_error(compiler->diag, own->span, "unknown-parameter", "hook '%s' has no parameter '%s'",
-                           hook->name, own->name);
-                return NO_NODE;
-            }
-        }
-        value = expand(compiler, context, SCOPE_KERNEL, math->list, math->a, chosen);
+static int call_builtin(Compiler *compiler, const Context *context, const Ast *call) {
+    const char *name = call->a->name;
+    int arguments[MOST_ARGUMENTS];
+    for (size_t i = 0; i < sizeof CALLS / sizeof CALLS[0]; i++) {
+        if (strcmp(CALLS[i].name, name))
+            continue;
+        if (!has_count(compiler, call, CALLS[i].arguments) ||
+            !compile_arguments(compiler, context, call, arguments))
+            return NO_NODE;
+        return CALLS[i].arguments == 1
+                   ? node_unary(compiler, CALLS[i].op, arguments[0], call->span)
+                   : node_binary(compiler, CALLS[i].op, arguments[0], arguments[1], call->span);
     }
-    Elem type = !strcmp(hook->name2, "bool") ? ELEM_BOOL : !strcmp(hook->name2, "i32") ? ELEM_I32 : ELEM_F32;
-    if (value != NO_NODE && type == ELEM_I32 && at(compiler, value)->type == ELEM_F32) {
-        Node cast = {
-            .kind = NODE_CAST, .type = ELEM_I32, .vector = -1, .a = value, .b = NO_NODE, .c = NO_NODE};
-        return node_new(compiler, cast, span);
+    if (!strcmp(name, "f32") || !strcmp(name, "i32")) {
+        if (!has_count(compiler, call, 1) || !compile_arguments(compiler, context, call, arguments))
+            return NO_NODE;
+        return node_cast(compiler, arguments[0], name[0] == 'f' ? ELEM_F32 : ELEM_I32, call->span);
     }
-    return node_cast(compiler, value, type, span);
+    unknown_name(compiler, context, name, call->a->span, "function or hook");
+    return NO_NODE;
 }
 
-static int compile_rounded(Compiler *compiler, const Context *context, const Ast *ast) {
-    const Ast *type = ast->list ? ast->list->next : NULL;
-    Node node = {.kind = NODE_ROUND, .type = ELEM_F32, .vector = -1, .b = NO_NODE, .c = NO_NODE};
-    if (!has_arguments(compiler, ast, "rounded", 2))
-        return NO_NODE;
-    if (type->kind != AST_NAME) {
-        diag_error(compiler->diag, type->span, "unknown-type",
-                   "rounded(value, type) needs the name of a type");
-        return NO_NODE;
-    }
-    if (!find_type(compiler, type->name, type->span, &node.elem))
-        return NO_NODE;
-    node.a = node_cast(compiler, compile_expression(compiler, context, ast->list), ELEM_F32, ast->span);
-    return node.a == NO_NODE ? NO_NODE : node_new(compiler, node, ast->span);
-}
-
-static int convert(Compiler *compiler, int value, Elem type, Span span) {
-    if (value == NO_NODE || at(compiler, value)->type == type || type == ELEM_F32)
-        return node_cast(compiler, value, type, span);
-    if (at(compiler, value)->type == ELEM_BOOL)
-        return node_cast(compiler, value, type, span);
-    Node cast = {.kind = NODE_CAST, .type = type, .vector = -1, .a = value, .b = NO_NODE, .c = NO_NODE};
-    return node_new(compiler, cast, span);
-}
-
-static int compile_call(Compiler *compiler, const Context *context, const Ast *ast) {
-    if (ast->a->kind != AST_NAME) {
-        diag_error(compiler->diag, ast->a->span, "not-callable", "this can't be called");
-        return NO_NODE;
-    }
-    const char *name = ast->a->name;
+static int compile_call(Compiler *compiler, const Context *context, const Ast *call) {
+    int arguments[MOST_ARGUMENTS];
     ScopeKind scope;
-    const Ast *callee = find_callable(compiler, context, name, &scope);
-    if (!callee && !strcmp(name, "rounded"))
-        return compile_rounded(compiler, context, ast);
-    int args[MOST_ARGUMENTS], given = 0;
-    for (const Ast *argument = ast->list; argument; argument = argument->next) {
-        if (given == MOST_ARGUMENTS || argument->kind == AST_BIND) {
-            diag_error(compiler->diag, argument->span, "argument-count",
-                       "this can't stand as an argument here");
-            return NO_NODE;
-        }
-        args[given] = compile_expression(compiler, context, argument);
-        if (args[given++] == NO_NODE)
+    if (call->a->kind != AST_NAME) {
+        diag_error(compiler->diag, call->a->span, "not-callable", "this can't be called");
+        return NO_NODE;
+    }
+    if (!strcmp(call->a->name, "rounded"))
+        return call_rounded(compiler, context, call);
+    const Ast *callee = find_callable(compiler, context, call->a->name, &scope);
+    if (!callee)
+        return call_builtin(compiler, context, call);
+    if (!has_count(compiler, call, list_length(callee->list)) ||
+        !compile_arguments(compiler, context, call, arguments))
+        return NO_NODE;
+    if (callee->kind == AST_HOOK)
+        return call_hook(compiler, context, callee, arguments, call->span);
+    return expand(compiler, context, callee->list, callee->a, arguments, scope);
+}
+
+// ---------------------------------------------------------------- reductions
+
+// The dim of an element's tensor that `var` alone chooses, when nothing else of the element changes with it;
+// or -1.
+static int dim_chosen_by(Compiler *compiler, int element, int var) {
+    const Node *node = at(compiler, element);
+    int dim = -1, depth = compiler->program->vars[var].depth;
+    if (node->kind != NODE_ELEMENT || node->type != ELEM_F32 || node->unit_dim < 0)
+        return -1;
+    for (int i = 0; i < compiler->program->tensors[node->tensor].given->rank; i++) {
+        const Node *position = at(compiler, node->at[i]);
+        if (!(position->depends >> depth & 1))
+            continue;
+        if (dim >= 0 || position->kind != NODE_INDEX)
+            return -1;
+        dim = i;
+    }
+    return dim;
+}
+
+static int compile_over(Compiler *compiler, const Context *context, const Ast *reduce, const Ast *body,
+                        int var) {
+    int position = node_index(compiler, var, reduce->list->span);
+    if (position == NO_NODE)
+        return NO_NODE;
+    const Context inside = {.names = bind_name(compiler, context->names, reduce->list->name, position),
+                            .scope = context->scope,
+                            .vector = compiler->program->vars[var].is_vector ? var : context->vector,
+                            .depth = context->depth + 1};
+    return compile_expression(compiler, &inside, body);
+}
+
+// Under a vector index, a sum of factor * matrix element, the factor the same for the whole vector: remembers
+// the form in `node`, with the factors of all rows compiled as one vector. False: reported.
+static bool find_matrix(Compiler *compiler, const Context *context, const Ast *reduce, Node *node) {
+    const Node *body = at(compiler, node->a);
+    if (reduce->a->kind != AST_BINARY || reduce->a->op != '*' || body->kind != NODE_BINARY ||
+        body->op != '*' || body->type != ELEM_F32)
+        return true;
+    bool is_left = at(compiler, body->a)->vector >= 0;
+    int matrix = is_left ? body->a : body->b, other = is_left ? body->b : body->a;
+    int dim = dim_chosen_by(compiler, matrix, node->var);
+    if (dim < 0 || at(compiler, other)->vector >= 0)
+        return true;
+    Variable along = compiler->program->vars[node->var];
+    along.is_vector = true;
+    int var = variable_new(compiler, &along, reduce->span);
+    if (var < 0)
+        return false;
+    node->factor = node_cast(
+        compiler, compile_over(compiler, context, reduce, is_left ? reduce->a->b : reduce->a->a, var),
+        ELEM_F32, reduce->span);
+    node->matrix = matrix;
+    node->row_dim = dim;
+    return node->factor != NO_NODE;
+}
+
+static int reduce_node(Compiler *compiler, const Context *context, const Ast *ast, ReduceKind kind,
+                       bool is_vector) {
+    int var = compile_binder(compiler, context, ast->list, is_vector);
+    if (var < 0)
+        return NO_NODE;
+    int body = compile_over(compiler, context, ast, ast->a, var);
+    if (body != NO_NODE && (kind != REDUCE_SUM || at(compiler, body)->type == ELEM_BOOL))
+        body = node_cast(compiler, body, ELEM_F32, ast->a->span);
+    if (body == NO_NODE)
+        return NO_NODE;
+    // Under another vector's index and yet the same along it: one value, computed as a vector over its own
+    // index.
+    if (!is_vector && at(compiler, body)->vector < 0)
+        return reduce_node(compiler, context, ast, kind, true);
+    Node node = {.kind = NODE_REDUCE,
+                 .type = at(compiler, body)->type,
+                 .vector = -1,
+                 .a = body,
+                 .b = NO_NODE,
+                 .c = NO_NODE,
+                 .var = var,
+                 .op = (int)kind,
+                 .factor = NO_NODE,
+                 .matrix = NO_NODE};
+    // Not on its own index, which runs inside of it; on the sequence for how far that runs.
+    node.depends = (at(compiler, body)->depends & ~(1ull << context->depth)) | 1ull << DEPTH_SEQUENCE;
+    if (!is_vector) {
+        node.vector = at(compiler, body)->vector;
+        if (kind == REDUCE_SUM && !find_matrix(compiler, context, ast, &node))
             return NO_NODE;
     }
-    if (callee) {
-        if (!has_arguments(compiler, ast, name, count(callee->list)))
-            return NO_NODE;
-        return callee->kind == AST_HOOK ? call_hook(compiler, context, callee, args, ast->span)
-                                        : expand(compiler, context, scope, callee->list, callee->a, args);
-    }
-    for (size_t i = 0; i < sizeof BUILTINS / sizeof BUILTINS[0]; i++)
-        if (!strcmp(BUILTINS[i].name, name)) {
-            if (!has_arguments(compiler, ast, name, BUILTINS[i].args))
-                return NO_NODE;
-            return BUILTINS[i].args == 1 ? node_unary(compiler, BUILTINS[i].op, args[0], ast->span)
-                                         : node_binary(compiler, BUILTINS[i].op, args[0], args[1], ast->span);
-        }
-    if (!strcmp(name, "f32") || !strcmp(name, "i32"))
-        return has_arguments(compiler, ast, name, 1)
-                   ? convert(compiler, args[0], name[0] == 'f' ? ELEM_F32 : ELEM_I32, ast->span)
-                   : NO_NODE;
-    unknown_name(compiler, context, name, ast->a->span, "function or hook");
+    return node_new(compiler, node, ast->span);
+}
+
+static int compile_reduce(Compiler *compiler, const Context *context, const Ast *ast) {
+    static const struct {
+        const char *name;
+        ReduceKind kind;
+    } REDUCTIONS[] = {{"sum", REDUCE_SUM}, {"max", REDUCE_MAX}, {"min", REDUCE_MIN}};
+    for (size_t i = 0; i < sizeof REDUCTIONS / sizeof REDUCTIONS[0]; i++)
+        if (ast->name && !strcmp(REDUCTIONS[i].name, ast->name))
+            return reduce_node(compiler, context, ast, REDUCTIONS[i].kind, context->vector < 0);
+    diag_error(compiler->diag, ast->span, "unknown-name", "a reduction is sum, max or min, not '%s'",
+               ast->name ? ast->name : "");
     return NO_NODE;
 }
 
 // ---------------------------------------------------------------- expressions
+
+static int compile_binary(Compiler *compiler, const Context *context, const Ast *ast) {
+    if (ast->op == '@') {
+        diag_error(compiler->diag, ast->span, "product-place",
+                   "a reference has no '@'; write sum(i in axis : a * b)");
+        return NO_NODE;
+    }
+    int a = compile_expression(compiler, context, ast->a);
+    int b = a == NO_NODE ? NO_NODE : compile_expression(compiler, context, ast->b);
+    return node_binary(compiler, ast->op, a, b, ast->span);
+}
+
+static int compile_choice(Compiler *compiler, const Context *context, const Ast *ast) {
+    int condition = compile_expression(compiler, context, ast->a);
+    int a = condition == NO_NODE ? NO_NODE : compile_expression(compiler, context, ast->b);
+    int b = a == NO_NODE ? NO_NODE : compile_expression(compiler, context, ast->c);
+    return node_choice(compiler, condition, a, b, ast->span);
+}
 
 static int compile_kind(Compiler *compiler, const Context *context, const Ast *ast) {
     switch (ast->kind) {
@@ -319,40 +426,32 @@ static int compile_kind(Compiler *compiler, const Context *context, const Ast *a
         return name_value(compiler, context, ast);
     case AST_UNARY:
         return node_unary(compiler, ast->op, compile_expression(compiler, context, ast->a), ast->span);
-    case AST_BINARY: {
-        if (ast->op == '@') {
-            diag_error(compiler->diag, ast->span, "reference-shape",
-                       "write products in a reference as sums: sum(d in D : a[d] * b[d])");
-            return NO_NODE;
-        }
-        int a = compile_expression(compiler, context, ast->a),
-            b = compile_expression(compiler, context, ast->b);
-        return node_binary(compiler, ast->op, a, b, ast->span);
-    }
-    case AST_CHOICE: {
-        int condition = compile_expression(compiler, context, ast->a),
-            a = compile_expression(compiler, context, ast->b);
-        return node_choice(compiler, condition, a, compile_expression(compiler, context, ast->c), ast->span);
-    }
+    case AST_BINARY:
+        return compile_binary(compiler, context, ast);
+    case AST_CHOICE:
+        return compile_choice(compiler, context, ast);
     case AST_CALL:
         return compile_call(compiler, context, ast);
     case AST_INDEX:
         return compile_index(compiler, context, ast);
     case AST_REDUCE:
-        return compile_reduction(compiler, context, ast);
+        return compile_reduce(compiler, context, ast);
     default:
-        diag_error(compiler->diag, ast->span, "not-a-value", "this is not a value in a reference");
+        diag_error(compiler->diag, ast->span, "not-a-value", "this can't stand in a reference");
         return NO_NODE;
     }
 }
 
 int compile_expression(Compiler *compiler, const Context *context, const Ast *ast) {
-    if (compiler->nesting == MOST_NESTING || compiler->work++ == MOST_WORK) {
+    if (compiler->nesting == DEEPEST || compiler->work == MOST_WORK) {
         diag_error(compiler->diag, ast->span, "reference-size",
-                   "the reference is nested too deeply, or calls itself");
+                   compiler->nesting == DEEPEST
+                       ? "this is nested too deeply; does a function or a constant use itself?"
+                       : "what this expands to is too large");
         return NO_NODE;
     }
     compiler->nesting++;
+    compiler->work++;
     int node = compile_kind(compiler, context, ast);
     compiler->nesting--;
     return node;

@@ -34,7 +34,8 @@ enum { NO_NODE = -1 };
 
 // nodes.c: makes nodes; constants are folded. Errors are reported and give NO_NODE; a NO_NODE operand gives
 // NO_NODE.
-int node_new(Compiler *compiler, Node node, Span span); // fills vector and innermost from the operands
+int node_new(Compiler *compiler, Node node,
+             Span span); // fills vector, depends and innermost from the operands
 int node_int(Compiler *compiler, int64_t value, Span span);
 int node_real(Compiler *compiler, double value, Span span);
 int node_bool(Compiler *compiler, bool value, Span span);

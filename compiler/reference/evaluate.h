@@ -1,446 +1,277 @@
-// evaluate.h: the evaluation of a program, included twice: with REAL double and no roundings (exact.c), and
-// with REAL float and the kernel's (rounded.c). MODE names the functions: exact_worker_new, ... ROUND(elem,
-// x) rounds.
-#include "compiler/reference/program.h"
+// evaluate.h: runs a Program for one sequence. Included twice: with REAL double and with REAL float, so that
+// each mode computes in its own type throughout. MATH(f) names the math library's function for REAL, MODE(f)
+// the exported functions. No operation is contracted or reassociated (see CMakeLists.txt): a sum runs in
+// ascending order.
 
-#include "grammar/ast.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define JOIN2(a, b) a##b
-#define JOIN(a, b) JOIN2(a, b)
-#define NAME(x) JOIN(MODE, x)
-
-typedef union {
-    int32_t i;
-    REAL r;
-} Scalar;
+typedef struct {
+    uint64_t stamp; // of the evaluation that made it; 0: none
+    const void *data;
+    void *buffer;
+} Cell;
 
 struct Worker {
     const Evaluation *evaluation;
     const Program *program;
+    Cell *cells;
+    int64_t *extents; // [vars], of the current sequence
+    int32_t *values;  // [vars]
+    uint64_t stamps[DEPTH_LIMIT], clock;
     int64_t sequence;
-    int32_t *index;                // [var]
-    uint64_t version[DEPTH_LIMIT]; // by depth: changes with the value of the variable there
-    uint64_t *known_at;            // [node]: version of its innermost variable when it was computed, 0: never
-    Scalar *scalars;               // [node]
-    void **vectors;                // [node]: REAL or int32_t [largest extent], or NULL
-    uint64_t clock;
+    int64_t part, parts;
+    WorkerFault *fault;
 };
 
-static void evaluate(Worker *w, int node);
+// An operand's elements: step 0 repeats a scalar.
+typedef struct {
+    const REAL *reals;
+    const int32_t *integers;
+    int64_t step;
+} Operand;
 
-static int64_t extent(const Worker *w, int var) {
-    const Variable *variable = &w->program->vars[var];
-    return variable->axis >= 0 ? w->program->problem->axes[variable->axis].lengths[w->sequence]
-                               : variable->size;
+static const void *evaluate(Worker *worker, int index);
+
+static const Node *node_at(const Worker *worker, int index) {
+    return &worker->program->nodes[index];
 }
 
-static void set_index(Worker *w, int var, int64_t value) {
-    w->index[var] = (int32_t)value;
-    w->version[w->program->vars[var].depth] = ++w->clock;
+static int64_t width(const Worker *worker, const Node *node) {
+    return node->vector < 0 ? 1 : worker->extents[node->vector];
 }
 
-static const Node *node_at(const Worker *w, int node) {
-    return &w->program->nodes[node];
-}
-static bool is_real(const Node *n) {
-    return n->type == ELEM_F32;
+static Operand operand(Worker *worker, int index) {
+    const void *data = evaluate(worker, index);
+    return (Operand){data, data, node_at(worker, index)->vector >= 0};
 }
 
-// ---------------------------------------------------------------- one operation
-
-static REAL call(int op, REAL x) {
-    switch (op) {
-    case '-':
-        return -x;
-    case CALL_EXP:
-        return FN(exp)(x);
-    case CALL_EXP2:
-        return FN(exp2)(x);
-    case CALL_LOG:
-        return FN(log)(x);
-    case CALL_LOG2:
-        return FN(log2)(x);
-    case CALL_SQRT:
-        return FN(sqrt)(x);
-    case CALL_RSQRT:
-        return 1 / FN(sqrt)(x);
-    case CALL_TANH:
-        return FN(tanh)(x);
-    case CALL_FLOOR:
-        return FN(floor)(x);
-    case CALL_SIN:
-        return FN(sin)(x);
-    case CALL_COS:
-        return FN(cos)(x);
-    default:
-        return FN(fabs)(x);
-    }
+static int32_t integer_of(Worker *worker, int index) {
+    return *(const int32_t *)evaluate(worker, index);
 }
 
-static REAL combine(int op, REAL a, REAL b) {
-    switch (op) {
-    case '+':
-        return a + b;
-    case '-':
-        return a - b;
-    case '*':
-        return a * b;
-    case '/':
-        return a / b;
-    case '%':
-        return FN(fmod)(a, b);
-    case CALL_MIN:
-        return FN(fmin)(a, b);
-    default:
-        return FN(fmax)(a, b);
-    }
+static void set_variable(Worker *worker, int var, int64_t value) {
+    worker->values[var] = (int32_t)value;
+    worker->stamps[worker->program->vars[var].depth] = ++worker->clock;
 }
 
-static int32_t combine_int(int op, int32_t a, int32_t b) {
-    uint32_t x = (uint32_t)a, y = (uint32_t)b;
-    switch (op) {
-    case '+':
-        return (int32_t)(x + y);
-    case '-':
-        return (int32_t)(x - y);
-    case '*':
-        return (int32_t)(x * y);
-    case '/':
-        return b == 0 ? 0 : b == -1 ? (int32_t)(0 - x) : a / b;
-    case '%':
-        return b == 0 || b == -1 ? 0 : a % b;
-    case CALL_MIN:
-        return a < b ? a : b;
-    case CALL_MAX:
-        return a > b ? a : b;
-    case OP_AND:
-        return a && b;
-    default:
-        return a || b;
-    }
+#include "compiler/reference/elements.h"
+#include "compiler/reference/operations.h"
+
+// ---------------------------------------------------------------- reductions
+
+static REAL reduce_reals(int op, Operand a, int64_t count) {
+    REAL result = op == REDUCE_SUM ? 0 : op == REDUCE_MAX ? -(REAL)INFINITY : (REAL)INFINITY;
+    for (int64_t i = 0; i < count && op == REDUCE_SUM; i++)
+        result += a.reals[i * a.step];
+    for (int64_t i = 0; i < count && op == REDUCE_MAX; i++)
+        result = a.reals[i * a.step] > result ? a.reals[i * a.step] : result;
+    for (int64_t i = 0; i < count && op == REDUCE_MIN; i++)
+        result = a.reals[i * a.step] < result ? a.reals[i * a.step] : result;
+    return result;
 }
 
-static bool is_comparison(int op) {
-    return op == '<' || op == '>' || (op >= OP_EQ && op <= OP_GE);
-}
-
-#define COMPARE(op, a, b)                                                                                    \
-    ((op) == '<'     ? (a) < (b)                                                                             \
-     : (op) == '>'   ? (a) > (b)                                                                             \
-     : (op) == OP_LE ? (a) <= (b)                                                                            \
-     : (op) == OP_GE ? (a) >= (b)                                                                            \
-     : (op) == OP_EQ ? (a) == (b)                                                                            \
-                     : (a) != (b))
-
-// ---------------------------------------------------------------- scalars and vectors alike
-
-typedef struct { // a scalar is a vector of step 0
-    const REAL *r;
-    const int32_t *i;
-    int step;
-} Values;
-
-static Values values_of(Worker *w, int node) {
-    evaluate(w, node);
-    const Node *n = node_at(w, node);
-    Values values = {.step = n->vector >= 0};
-    const void *data = n->vector >= 0 ? w->vectors[node] : (void *)&w->scalars[node];
-    values.r = data;
-    values.i = data;
-    return values;
-}
-
-static void fill_unary(const Node *n, Values a, REAL *r, int32_t *i, int64_t count) {
-    if (n->op == '!' || !is_real(n)) {
-        for (int64_t k = 0; k < count; k++) {
-            int32_t x = a.i[k * a.step];
-            i[k] = n->op == '!'   ? !x
-                   : n->op == '-' ? (int32_t)(0 - (uint32_t)x)
-                   : x < 0        ? (int32_t)(0 - (uint32_t)x)
-                                  : x;
-        }
+static void reduce_scalar(Worker *worker, const Node *node, Cell *cell) {
+    int64_t count = worker->extents[node->var];
+    Operand a = {0};
+    if (count > 0)
+        a = operand(worker, node->a);
+    if (node->type == ELEM_F32) {
+        *(REAL *)cell->buffer = reduce_reals(node->op, a, count);
         return;
     }
-    for (int64_t k = 0; k < count; k++)
-        r[k] = call(n->op, a.r[k * a.step]);
+    uint32_t sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (uint32_t)a.integers[i * a.step];
+    *(int32_t *)cell->buffer = (int32_t)sum;
 }
 
-static void fill_product(Values a, Values b, REAL *r,
-                         int64_t count) { // the hot case, apart so that it vectorises
-    if (a.step && b.step)
-        for (int64_t k = 0; k < count; k++)
-            r[k] = a.r[k] * b.r[k];
-    else if (a.step)
-        for (int64_t k = 0; k < count; k++)
-            r[k] = a.r[k] * b.r[0];
+// out[i] = sum over rows of factors[row] * matrix[row][i], rows in ascending order. Four rows at a time spare
+// three of four passes over `out` and keep the order.
+static void add_rows(REAL *restrict out, int64_t count, const REAL *factors, int64_t step, const REAL *matrix,
+                     int64_t stride, int64_t rows) {
+    int64_t row = 0;
+    for (int64_t i = 0; i < count; i++)
+        out[i] = 0;
+    for (; row + 4 <= rows; row += 4, matrix += 4 * stride) {
+        const REAL f0 = factors[row * step], f1 = factors[(row + 1) * step], f2 = factors[(row + 2) * step],
+                   f3 = factors[(row + 3) * step];
+        const REAL *m0 = matrix, *m1 = m0 + stride, *m2 = m1 + stride, *m3 = m2 + stride;
+        for (int64_t i = 0; i < count; i++)
+            out[i] = (((out[i] + f0 * m0[i]) + f1 * m1[i]) + f2 * m2[i]) + f3 * m3[i];
+    }
+    for (; row < rows; row++, matrix += stride)
+        for (int64_t i = 0; i < count; i++)
+            out[i] += factors[row * step] * matrix[i];
+}
+
+static bool reduce_matrix(Worker *worker, const Node *node, Cell *cell) {
+    const Node *matrix = node_at(worker, node->matrix);
+    int64_t rows = worker->extents[node->var], count = width(worker, node), offset;
+    const ProgramTensor *tensor = &worker->program->tensors[matrix->tensor];
+    set_variable(worker, node->var, 0);
+    if (rows > range_of(worker, tensor, node->row_dim).limit ||
+        !locate(worker, matrix, matrix->unit_dim, count, &offset))
+        return false;
+    Operand factors = operand(worker, node->factor);
+    const Packed *packed = packed_for(worker, matrix);
+    add_rows(cell->buffer, count, factors.reals, factors.step, (const REAL *)packed->elements + offset,
+             packed->stride[node->row_dim], rows);
+    return true;
+}
+
+static void accumulate(const Node *node, Operand a, int64_t count, void *buffer) {
+    REAL *restrict out = buffer;
+    int32_t *restrict sums = buffer;
+    if (node->type != ELEM_F32)
+        for (int64_t i = 0; i < count; i++)
+            sums[i] = (int32_t)((uint32_t)sums[i] + (uint32_t)a.integers[i]);
+    else if (node->op == REDUCE_SUM)
+        for (int64_t i = 0; i < count; i++)
+            out[i] += a.reals[i];
+    else if (node->op == REDUCE_MAX)
+        for (int64_t i = 0; i < count; i++)
+            out[i] = a.reals[i] > out[i] ? a.reals[i] : out[i];
     else
-        for (int64_t k = 0; k < count; k++)
-            r[k] = a.r[0] * b.r[k * b.step];
+        for (int64_t i = 0; i < count; i++)
+            out[i] = a.reals[i] < out[i] ? a.reals[i] : out[i];
 }
 
-static void fill_binary(Worker *w, const Node *n, Values a, Values b, REAL *r, int32_t *i, int64_t count) {
-    bool real = is_real(node_at(w, n->a));
-    if (is_comparison(n->op)) {
-        for (int64_t k = 0; k < count; k++)
-            i[k] = real ? COMPARE(n->op, a.r[k * a.step], b.r[k * b.step])
-                        : COMPARE(n->op, a.i[k * a.step], b.i[k * b.step]);
+static void reduce_vector(Worker *worker, const Node *node, Cell *cell) {
+    int64_t count = width(worker, node), rows = worker->extents[node->var];
+    if (node->matrix >= 0 && rows > 0 && reduce_matrix(worker, node, cell))
         return;
-    }
-    if (!real) {
-        for (int64_t k = 0; k < count; k++)
-            i[k] = combine_int(n->op, a.i[k * a.step], b.i[k * b.step]);
-        return;
-    }
-    if (n->op == '*') {
-        fill_product(a, b, r, count);
-        return;
-    }
-    for (int64_t k = 0; k < count; k++)
-        r[k] = combine(n->op, a.r[k * a.step], b.r[k * b.step]);
-}
-
-static void fill_choice(Worker *w, const Node *n, REAL *r, int32_t *i, int64_t count) {
-    Values condition = values_of(w, n->a), a = values_of(w, n->b), b = values_of(w, n->c);
-    for (int64_t k = 0; k < count; k++) {
-        Values from = condition.i[k * condition.step] ? a : b;
-        if (is_real(n))
-            r[k] = from.r[k * from.step];
-        else
-            i[k] = from.i[k * from.step];
+    if (node->type == ELEM_F32)
+        for (int64_t i = 0; i < count; i++)
+            ((REAL *)cell->buffer)[i] = reduce_reals(node->op, (Operand){0}, 0);
+    else
+        memset(cell->buffer, 0, sizeof(int32_t) * (size_t)count);
+    for (int64_t row = 0; row < rows; row++) {
+        set_variable(worker, node->var, row);
+        accumulate(node, operand(worker, node->a), count, cell->buffer);
     }
 }
 
-static void fill_cast(Worker *w, const Node *n, Values a, REAL *r, int32_t *i, int64_t count) {
-    bool from_real = is_real(node_at(w, n->a));
-    for (int64_t k = 0; k < count; k++) {
-        if (is_real(n)) {
-            r[k] = from_real ? a.r[k * a.step] : (REAL)a.i[k * a.step];
-            continue;
-        }
-        double x = (double)a.r[k * a.step];
-        i[k] = isnan(x) ? 0 : x >= INT32_MAX ? INT32_MAX : x <= INT32_MIN ? INT32_MIN : (int32_t)x;
-    }
+static void evaluate_reduce(Worker *worker, const Node *node, Cell *cell) {
+    if (node->vector < 0)
+        reduce_scalar(worker, node, cell);
+    else
+        reduce_vector(worker, node, cell);
 }
 
-// ---------------------------------------------------------------- elements of tensors
+static const void *evaluate(Worker *worker, int index) {
+    static void (*const EVALUATE[NODE_KIND_COUNT])(Worker *, const Node *, Cell *) = {
+        [NODE_CONSTANT] = evaluate_constant, [NODE_INDEX] = evaluate_index,
+        [NODE_LENGTH] = evaluate_length,     [NODE_SEQUENCE] = evaluate_sequence,
+        [NODE_ELEMENT] = evaluate_element,   [NODE_ITEM] = evaluate_item,
+        [NODE_UNARY] = evaluate_unary,       [NODE_BINARY] = evaluate_binary,
+        [NODE_CHOICE] = evaluate_choice,     [NODE_CAST] = evaluate_cast,
+        [NODE_ROUND] = evaluate_round,       [NODE_REDUCE] = evaluate_reduce,
+    };
+    const Node *node = node_at(worker, index);
+    Cell *cell = &worker->cells[index];
+    if (cell->stamp >= worker->stamps[node->innermost])
+        return cell->data;
+    cell->data = cell->buffer;
+    EVALUATE[node->kind](worker, node, cell);
+    cell->stamp = worker->clock;
+    return cell->data;
+}
 
-static void fill_element(Worker *w, const Node *n, REAL *r, int32_t *i, int64_t count) {
-    const ProgramTensor *tensor = &w->program->tensors[n->tensor];
-    const ReferenceTensor *given = tensor->given;
-    int inner = n->unit_dim >= 0 ? n->unit_dim : given->rank - 1;
-    const Packed *packed = &w->evaluation->packed[n->tensor][inner];
-    Values at[REFERENCE_MAX_DIMS];
-    int64_t base[REFERENCE_MAX_DIMS];
-    for (int d = 0; d < given->rank; d++) {
-        at[d] = values_of(w, n->at[d]);
-        base[d] = given->base[d] ? given->base[d][w->sequence] : 0;
-    }
-    for (int64_t k = 0; k < count; k++) {
-        int64_t offset = 0;
-        bool inside = true;
-        for (int d = 0; d < given->rank; d++) {
-            int64_t place = base[d] + at[d].i[k * at[d].step];
-            inside &= place >= 0 && place < given->extent[d];
-            offset += place * packed->stride[d];
-        }
-        if (n->unit_dim >= 0 && k == 0 && inside && base[inner] + count <= given->extent[inner]) {
-            // The whole vector lies side by side.
-            if (is_real(n))
-                memcpy(r, (const REAL *)packed->elements + offset, sizeof(REAL) * (size_t)count);
-            else
-                memcpy(i, (const int32_t *)packed->elements + offset, sizeof(int32_t) * (size_t)count);
+// ---------------------------------------------------------------- statements
+
+static double stored_value(const ProgramTensor *tensor, Operand value, int64_t i) {
+    if (tensor->elem == ELEM_I32)
+        return value.integers[i * value.step];
+    REAL real = value.reals[i * value.step];
+    return ROUNDS ? number_round(tensor->elem, (float)real) : real;
+}
+
+static void run_store(Worker *worker, const Step *step) {
+    const ProgramTensor *tensor = &worker->program->tensors[step->tensor];
+    ReferenceOutput *output = worker->evaluation->outputs[step->tensor];
+    int64_t offset = 0, stride = 1, unit_stride = 0, count = step->var < 0 ? 1 : worker->extents[step->var];
+    for (int d = tensor->given->rank - 1; d >= 0; stride *= tensor->given->extent[d--]) {
+        Range range = range_of(worker, tensor, d);
+        int64_t position = d == step->vector_dim ? 0 : integer_of(worker, step->at[d]);
+        if (position < 0 || position + (d == step->vector_dim ? count : 1) > range.limit) {
+            if (count > 0)
+                worker->fault->bad_store = step;
             return;
         }
-        if (is_real(n))
-            r[k] = inside ? ((const REAL *)packed->elements)[offset] : (REAL)NAN;
-        else
-            i[k] = inside ? ((const int32_t *)packed->elements)[offset] : 0;
+        offset += (range.base + position) * stride;
+        unit_stride = d == step->vector_dim ? stride : unit_stride;
+    }
+    Operand value = operand(worker, step->value);
+    for (int64_t i = 0; i < count; i++) {
+        output->values[offset + i * unit_stride] = stored_value(tensor, value, i);
+        output->written[offset + i * unit_stride] = true;
     }
 }
 
-static void fill_item(Worker *w, const Node *n, REAL *r, int32_t *i, int64_t count) {
-    evaluate(w, n->a);
-    Values index = values_of(w, n->b);
-    const void *vector = w->vectors[n->a];
-    int64_t size = extent(w, node_at(w, n->a)->vector);
-    for (int64_t k = 0; k < count; k++) {
-        int64_t at = index.i[k * index.step];
-        bool inside = at >= 0 && at < size;
-        if (is_real(n))
-            r[k] = inside ? ((const REAL *)vector)[at] : (REAL)NAN;
-        else
-            i[k] = inside ? ((const int32_t *)vector)[at] : 0;
-    }
-}
-
-static void fill_reduction(Worker *w, const Node *n, REAL *r, int64_t count) {
-    REAL start = n->op == REDUCE_SUM ? 0 : n->op == REDUCE_MAX ? (REAL)-INFINITY : (REAL)INFINITY;
-    for (int64_t k = 0; k < count; k++)
-        r[k] = start;
-    int64_t rounds = extent(w, n->var);
-    for (int64_t round = 0; round < rounds; round++) {
-        set_index(w, n->var, round);
-        Values a = values_of(w, n->a);
-        if (n->op == REDUCE_SUM && a.step)
-            for (int64_t k = 0; k < count; k++)
-                r[k] += a.r[k];
-        else
-            for (int64_t k = 0; k < count; k++) {
-                REAL x = a.r[k * a.step];
-                r[k] = n->op == REDUCE_SUM   ? r[k] + x
-                       : n->op == REDUCE_MAX ? FN(fmax)(r[k], x)
-                                             : FN(fmin)(r[k], x);
-            }
-    }
-}
-
-// ---------------------------------------------------------------- nodes
-
-static void fill(Worker *w, const Node *n, REAL *r, int32_t *i, int64_t count) {
-    switch (n->kind) {
-    case NODE_CONSTANT:
-        if (is_real(n))
-            r[0] = (REAL)n->real;
-        else
-            i[0] = n->integer;
-        break;
-    case NODE_INDEX:
-        for (int64_t k = 0; k < count; k++)
-            i[k] = n->vector >= 0 ? (int32_t)k : w->index[n->var];
-        break;
-    case NODE_LENGTH:
-        i[0] = (int32_t)w->program->problem->axes[n->axis].lengths[w->sequence];
-        break;
-    case NODE_SEQUENCE:
-        i[0] = (int32_t)w->sequence;
-        break;
-    case NODE_ELEMENT:
-        fill_element(w, n, r, i, count);
-        break;
-    case NODE_ITEM:
-        fill_item(w, n, r, i, count);
-        break;
-    case NODE_UNARY:
-        fill_unary(n, values_of(w, n->a), r, i, count);
-        break;
-    case NODE_BINARY: {
-        Values a = values_of(w, n->a), b = values_of(w, n->b);
-        fill_binary(w, n, a, b, r, i, count);
-        break;
-    }
-    case NODE_CHOICE:
-        fill_choice(w, n, r, i, count);
-        break;
-    case NODE_CAST:
-        fill_cast(w, n, values_of(w, n->a), r, i, count);
-        break;
-    case NODE_ROUND: {
-        Values a = values_of(w, n->a);
-        for (int64_t k = 0; k < count; k++)
-            r[k] = ROUND(n->elem, a.r[k * a.step]);
-        break;
-    }
-    default:
-        fill_reduction(w, n, r, count);
-        break;
-    }
-}
-
-// A value is kept until the innermost variable that it depends on changes.
-static void evaluate(Worker *w, int node) {
-    const Node *n = node_at(w, node);
-    uint64_t version = w->version[n->innermost];
-    if (w->known_at[node] == version)
-        return;
-    bool is_vector = n->vector >= 0;
-    fill(w, n, is_vector ? w->vectors[node] : &w->scalars[node].r,
-         is_vector ? w->vectors[node] : &w->scalars[node].i, is_vector ? extent(w, n->vector) : 1);
-    w->known_at[node] = version;
-}
-
-// ---------------------------------------------------------------- steps
-
-static void store(Worker *w, const Step *step) {
-    const ProgramTensor *tensor = &w->program->tensors[step->tensor];
-    const ReferenceTensor *given = tensor->given;
-    ReferenceOutput *output = w->evaluation->outputs[step->tensor];
-    Values value = values_of(w, step->value), at[REFERENCE_MAX_DIMS];
-    for (int d = 0; d < given->rank; d++)
-        at[d] = values_of(w, step->at[d]);
-    int64_t count = step->var >= 0 ? extent(w, step->var) : 1;
-    for (int64_t k = 0; k < count; k++) {
-        int64_t offset = 0;
-        bool inside = true;
-        for (int d = 0; d < given->rank; d++) {
-            int64_t place = (given->base[d] ? given->base[d][w->sequence] : 0) + at[d].i[k * at[d].step];
-            inside &= place >= 0 && place < given->extent[d];
-            offset = offset * given->extent[d] + place;
-        }
-        if (!inside)
-            continue;
-        bool real = is_real(node_at(w, step->value));
-        output->values[offset] =
-            real ? (double)ROUND(tensor->elem, value.r[k * value.step]) : value.i[k * value.step];
-        output->written[offset] = true;
-    }
-}
-
-static void run_steps(Worker *w, const Step *step, int part, int parts) {
-    for (; step; step = step->next) {
+static void run_steps(Worker *worker, const Step *step, bool is_outermost) {
+    for (; step && !worker->fault->bad_store; step = step->next) {
         if (!step->is_loop) {
-            store(w, step);
+            if (!is_outermost || worker->part == 0)
+                run_store(worker, step);
             continue;
         }
-        int64_t rounds = extent(w, step->var);
-        for (int64_t round = part; round < rounds; round += parts) {
-            set_index(w, step->var, round);
-            run_steps(w, step->body, 0, 1);
+        int64_t extent = worker->extents[step->var];
+        int64_t first = is_outermost ? extent * worker->part / worker->parts : 0;
+        int64_t end = is_outermost ? extent * (worker->part + 1) / worker->parts : extent;
+        for (int64_t i = first; i < end; i++) {
+            set_variable(worker, step->var, i);
+            run_steps(worker, step->body, false);
         }
     }
 }
 
-void NAME(_worker_run)(Worker *w, int64_t sequence, int part, int parts) {
-    w->sequence = sequence;
-    w->version[DEPTH_SEQUENCE] = ++w->clock;
-    run_steps(w, w->program->steps, part, parts);
+// ---------------------------------------------------------------- workers
+
+void MODE(worker_free)(Worker *worker) {
+    if (!worker)
+        return;
+    for (int i = 0; worker->cells && i < worker->program->node_count; i++)
+        free(worker->cells[i].buffer);
+    free(worker->cells);
+    free(worker->extents);
+    free(worker->values);
+    free(worker);
 }
 
-Worker *NAME(_worker_new)(const Evaluation *evaluation) {
+Worker *MODE(worker_new)(const Evaluation *evaluation) {
     const Program *program = evaluation->program;
-    Worker *w = calloc(1, sizeof *w);
-    if (!w)
+    Worker *worker = calloc(1, sizeof *worker);
+    if (!worker)
         return NULL;
-    w->evaluation = evaluation;
-    w->program = program;
-    size_t vars = (size_t)program->var_count + 1, nodes = (size_t)program->node_count + 1;
-    w->index = calloc(vars, sizeof *w->index);
-    w->known_at = calloc(nodes, sizeof *w->known_at);
-    w->scalars = calloc(nodes, sizeof *w->scalars);
-    w->vectors = calloc(nodes, sizeof *w->vectors);
-    bool good = w->index && w->known_at && w->scalars && w->vectors;
-    for (int depth = 0; depth < DEPTH_LIMIT; depth++)
-        w->version[depth] = ++w->clock;
-    for (int n = 0; good && n < program->node_count; n++)
-        if (program->nodes[n].vector >= 0) {
-            w->vectors[n] =
-                calloc((size_t)program_largest_extent(program, program->nodes[n].vector) + 1, sizeof(double));
-            good = w->vectors[n] != NULL;
-        }
+    worker->evaluation = evaluation;
+    worker->program = program;
+    worker->sequence = -1;
+    worker->clock = worker->stamps[DEPTH_CONSTANT] = 1;
+    worker->cells = calloc((size_t)program->node_count + 1, sizeof *worker->cells);
+    worker->extents = calloc((size_t)program->var_count + 1, sizeof *worker->extents);
+    worker->values = calloc((size_t)program->var_count + 1, sizeof *worker->values);
+    bool good = worker->cells && worker->extents && worker->values;
+    for (int i = 0; good && i < program->node_count; i++) {
+        const Node *node = &program->nodes[i];
+        int64_t count = node->vector < 0 ? 1 : program_largest_extent(program, node->vector);
+        worker->cells[i].buffer = malloc(((size_t)count + 1) * (sizeof(REAL) > 4 ? sizeof(REAL) : 4));
+        good = worker->cells[i].buffer != NULL;
+    }
     if (good)
-        return w;
-    NAME(_worker_free)(w);
+        return worker;
+    MODE(worker_free)(worker);
     return NULL;
 }
 
-void NAME(_worker_free)(Worker *w) {
-    if (!w)
-        return;
-    for (int n = 0; w->vectors && n < w->program->node_count; n++)
-        free(w->vectors[n]);
-    free(w->index), free(w->known_at), free(w->scalars), free(w->vectors);
-    free(w);
+void MODE(worker_run)(Worker *worker, int64_t sequence, int part, int parts, WorkerFault *fault) {
+    const Program *program = worker->program;
+    worker->sequence = sequence;
+    worker->part = part;
+    worker->parts = parts;
+    worker->fault = fault;
+    worker->stamps[DEPTH_SEQUENCE] = ++worker->clock;
+    for (int i = 0; i < program->var_count; i++) {
+        const Variable *variable = &program->vars[i];
+        worker->extents[i] =
+            variable->axis < 0 ? variable->size : program->problem->axes[variable->axis].lengths[sequence];
+    }
+    run_steps(worker, program->steps, true);
 }

@@ -7,7 +7,7 @@
 
 enum { MOST_NODES = 20000, MOST_VARIABLES = 2000 };
 
-static Node *at(Compiler *compiler, int node) {
+static const Node *at(Compiler *compiler, int node) {
     return &compiler->program->nodes[node];
 }
 
@@ -44,10 +44,6 @@ int node_new(Compiler *compiler, Node node, Span span) {
         return NO_NODE;
     }
     int operands[] = {node.a, node.b, node.c};
-    if (node.kind == NODE_ITEM) { // of the vector it takes one value, or one for each of its own index
-        node.depends |= at(compiler, node.a)->depends;
-        operands[0] = NO_NODE;
-    }
     for (int i = 0; i < 3 && node.kind != NODE_REDUCE; i++)
         if (!join_operand(compiler, &node, operands[i], span))
             return NO_NODE;

@@ -61,6 +61,9 @@ typedef struct {
     Elem elem;
     int at[REFERENCE_MAX_DIMS]; // nodes
     int unit_dim; // NODE_ELEMENT: the only dim whose index is a vector, when that is 0, 1, 2, ...; or -1
+    // NODE_REDUCE of a product of `factor`, a vector over its own index, with elements of a matrix whose row
+    // the index chooses (dim row_dim): computed row by row. -1: has no such form.
+    int factor, matrix, row_dim;
 } Node;
 
 typedef struct {
@@ -87,7 +90,7 @@ typedef struct {
     Elem elem;
     int direction;
     int axis[REFERENCE_MAX_DIMS]; // of the problem, or -1
-    bool is_read, is_written;
+    bool is_written;
     bool inner[REFERENCE_MAX_DIMS]; // is read with that dim as the innermost
 } ProgramTensor;
 
@@ -119,14 +122,19 @@ typedef struct {
     ReferenceOutput **outputs;            // [tensor], NULL: not written
 } Evaluation;
 
-// Evaluates the outermost loop's rounds part, part + parts, ... for one sequence. Two builds of one text:
+typedef struct {
+    bool out_of_memory;
+    const Step *bad_store; // sets an element outside of its tensor
+} WorkerFault;
+
+// Evaluates part `part` of `parts` of the outermost loops, for sequence `sequence`. Two builds of one text:
 // evaluate.h.
 typedef struct Worker Worker;
 Worker *exact_worker_new(const Evaluation *evaluation); // NULL: out of memory
-void exact_worker_run(Worker *worker, int64_t sequence, int part, int parts);
+void exact_worker_run(Worker *worker, int64_t sequence, int part, int parts, WorkerFault *fault);
 void exact_worker_free(Worker *worker);
 Worker *rounded_worker_new(const Evaluation *evaluation);
-void rounded_worker_run(Worker *worker, int64_t sequence, int part, int parts);
+void rounded_worker_run(Worker *worker, int64_t sequence, int part, int parts, WorkerFault *fault);
 void rounded_worker_free(Worker *worker);
 
 #endif

@@ -1,83 +1,97 @@
-// reference.c: prepares the tensors, runs the program on all cores, and compares.
+// reference.c: prepares the tensors, shares sequences and outer iterations among threads, gives the results.
 #include "compiler/reference/number.h"
 #include "compiler/reference/program.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-// ---------------------------------------------------------------- tensors as the evaluation reads them
+enum { MOST_THREADS = 64, FEWEST_TASKS = 64 };
 
-// A copy with dim `inner` adjacent, the others in their order.
-static bool pack(const ReferenceTensor *given, Elem elem, int inner, ReferenceMode mode, Packed *packed) {
-    int order[REFERENCE_MAX_DIMS], rank = given->rank, next = 0;
-    for (int d = 0; d < rank; d++)
-        if (d != inner)
-            order[next++] = d;
-    order[rank - 1] = inner;
-    int64_t count = 1;
-    for (int k = rank - 1; k >= 0; k--) {
-        packed->stride[order[k]] = count;
-        count *= given->extent[order[k]];
-    }
-    size_t bytes = elem == ELEM_I32          ? sizeof(int32_t)
-                   : mode == REFERENCE_EXACT ? sizeof(double)
-                                             : sizeof(float);
-    packed->elements = malloc((size_t)count * bytes + 1);
-    if (!packed->elements)
-        return false;
-    int64_t at[REFERENCE_MAX_DIMS] = {0};
-    for (int64_t n = 0; n < count; n++) {
-        int64_t from = 0, to = 0;
-        for (int d = 0; d < rank; d++) {
-            from += at[d] * given->stride[d];
-            to += at[d] * packed->stride[d];
-        }
-        double value = number_read(elem, given->is_double, given->data, from);
+// ---------------------------------------------------------------- tensors
+
+typedef struct {
+    const ProgramTensor *tensor;
+    ReferenceMode mode;
+    Packed *packed;
+} Packing;
+
+static void pack_row(const Packing *packing, int inner, int64_t from, int64_t to) {
+    const ReferenceTensor *given = packing->tensor->given;
+    Elem elem = packing->tensor->elem;
+    for (int64_t i = 0; i < given->extent[inner]; i++) {
+        double value = number_read(elem, given->is_double, given->data, from + i * given->stride[inner]);
         if (elem == ELEM_I32)
-            ((int32_t *)packed->elements)[to] = (int32_t)value;
-        else if (mode == REFERENCE_EXACT)
-            ((double *)packed->elements)[to] = value;
+            ((int32_t *)packing->packed->elements)[to + i] = (int32_t)value;
+        else if (packing->mode == REFERENCE_EXACT)
+            ((double *)packing->packed->elements)[to + i] = value;
         else
-            ((float *)packed->elements)[to] = (float)value;
-        for (int d = rank - 1; d >= 0 && ++at[d] == given->extent[d]; d--)
-            at[d] = 0;
+            ((float *)packing->packed->elements)[to + i] = (float)value;
     }
-    return true;
 }
 
-static bool pack_all(const Program *program, ReferenceMode mode, Packed (*packed)[REFERENCE_MAX_DIMS]) {
-    for (int i = 0; i < program->problem->tensor_count; i++)
-        for (int d = 0; d < program->tensors[i].given->rank; d++)
-            if (program->tensors[i].inner[d] && program->tensors[i].given->data &&
-                !pack(program->tensors[i].given, program->tensors[i].elem, d, mode, &packed[i][d]))
+// All rows along `inner`: the other dims counted like the wheels of an odometer.
+static void pack_rows(const Packing *packing, int inner) {
+    const ReferenceTensor *given = packing->tensor->given;
+    int64_t position[REFERENCE_MAX_DIMS] = {0};
+    for (int d = given->rank - 1; d >= 0;) {
+        int64_t from = 0, to = 0;
+        for (int k = 0; k < given->rank; k++) {
+            from += position[k] * given->stride[k];
+            to += position[k] * packing->packed->stride[k];
+        }
+        pack_row(packing, inner, from, to);
+        for (d = given->rank - 1; d >= 0; d--) {
+            if (d != inner && ++position[d] < given->extent[d])
+                break;
+            position[d] = 0;
+        }
+    }
+}
+
+static bool pack(const Packing *packing, int inner) {
+    const ReferenceTensor *given = packing->tensor->given;
+    // Rows start 8 elements beyond a multiple of 16: rows at powers of two would meet in the same cache
+    // lines.
+    int64_t total = (given->extent[inner] + 15) / 16 * 16 + 8;
+    packing->packed->stride[inner] = 1;
+    bool is_empty = given->extent[inner] == 0;
+    for (int d = given->rank - 1; d >= 0; d--)
+        if (d != inner) {
+            packing->packed->stride[d] = total;
+            is_empty = is_empty || given->extent[d] == 0;
+            if (__builtin_mul_overflow(total, given->extent[d], &total))
                 return false;
-    return true;
-}
-
-// ---------------------------------------------------------------- results
-
-static bool make_outputs(const Program *program, ReferenceResults *results, ReferenceOutput **by_tensor) {
-    int count = program->problem->tensor_count;
-    results->outputs = calloc((size_t)count + 1, sizeof *results->outputs);
-    if (!results->outputs)
+        }
+    if (total > INT64_MAX / 16)
         return false;
-    for (int i = 0; i < count; i++) {
-        const ProgramTensor *tensor = &program->tensors[i];
-        if (!tensor->is_written)
-            continue;
-        ReferenceOutput *output = by_tensor[i] = &results->outputs[results->count++];
-        *output = (ReferenceOutput){.name = tensor->given->name, .elem = tensor->elem, .count = 1};
-        for (int d = 0; d < tensor->given->rank; d++)
-            output->count *= tensor->given->extent[d];
-        output->values = calloc((size_t)output->count + 1, sizeof *output->values);
-        output->written = calloc((size_t)output->count + 1, sizeof *output->written);
-        if (!output->values || !output->written)
-            return false;
-    }
+    packing->packed->elements = malloc((size_t)(total > 0 ? total : 1) * sizeof(double));
+    if (!packing->packed->elements)
+        return false;
+    if (!is_empty)
+        pack_rows(packing, inner);
     return true;
 }
+
+static bool pack_tensors(const Program *program, ReferenceMode mode, Packed (*packed)[REFERENCE_MAX_DIMS]) {
+    for (int i = 0; i < program->problem->tensor_count; i++)
+        for (int dim = 0; dim < REFERENCE_MAX_DIMS; dim++) {
+            const Packing packing = {&program->tensors[i], mode, &packed[i][dim]};
+            if (program->tensors[i].inner[dim] && !pack(&packing, dim))
+                return false;
+        }
+    return true;
+}
+
+static void free_packed(const Program *program, Packed (*packed)[REFERENCE_MAX_DIMS]) {
+    for (int i = 0; packed && i < program->problem->tensor_count; i++)
+        for (int dim = 0; dim < REFERENCE_MAX_DIMS; dim++)
+            free(packed[i][dim].elements);
+    free(packed);
+}
+
+// ---------------------------------------------------------------- outputs
 
 void reference_results_free(ReferenceResults *results) {
     for (int i = 0; i < results->count; i++) {
@@ -88,138 +102,122 @@ void reference_results_free(ReferenceResults *results) {
     *results = (ReferenceResults){0};
 }
 
-// ---------------------------------------------------------------- the run
+static bool make_output(const ProgramTensor *tensor, ReferenceOutput *output) {
+    *output = (ReferenceOutput){.name = tensor->given->name, .elem = tensor->elem, .count = 1};
+    for (int d = 0; d < tensor->given->rank; d++)
+        output->count *= tensor->given->extent[d];
+    size_t count = output->count > 0 ? (size_t)output->count : 1;
+    output->values = calloc(count, sizeof *output->values);
+    output->written = calloc(count, sizeof *output->written);
+    return output->values && output->written;
+}
+
+static bool make_outputs(const Program *program, ReferenceResults *results, ReferenceOutput **outputs) {
+    results->outputs = calloc((size_t)program->problem->tensor_count + 1, sizeof *results->outputs);
+    if (!results->outputs)
+        return false;
+    for (int i = 0; i < program->problem->tensor_count; i++)
+        if (program->tensors[i].is_written) {
+            outputs[i] = &results->outputs[results->count++];
+            if (!make_output(&program->tensors[i], outputs[i]))
+                return false;
+        }
+    return true;
+}
+
+// ---------------------------------------------------------------- threads
 
 typedef struct {
     const Evaluation *evaluation;
     ReferenceMode mode;
-    int part, parts;
-    bool failed;
-} Share;
+    int parts; // of the outer loops of each sequence
+    atomic_llong next;
+} Tasks;
 
-static void *run_share(void *context) {
-    Share *share = context;
-    bool exact = share->mode == REFERENCE_EXACT;
-    Worker *worker = exact ? exact_worker_new(share->evaluation) : rounded_worker_new(share->evaluation);
-    share->failed = !worker;
-    for (int64_t s = 0; worker && s < share->evaluation->program->problem->sequences; s++)
-        (exact ? exact_worker_run : rounded_worker_run)(worker, s, share->part, share->parts);
-    (exact ? exact_worker_free : rounded_worker_free)(worker);
+typedef struct {
+    Tasks *tasks;
+    WorkerFault fault;
+} ThreadState;
+
+static const struct {
+    Worker *(*make)(const Evaluation *);
+    void (*run)(Worker *, int64_t, int, int, WorkerFault *);
+    void (*free)(Worker *);
+} MODES[] = {
+    [REFERENCE_EXACT] = {exact_worker_new, exact_worker_run, exact_worker_free},
+    [REFERENCE_ROUNDED] = {rounded_worker_new, rounded_worker_run, rounded_worker_free},
+};
+
+static void *run_tasks(void *argument) {
+    ThreadState *state = argument;
+    Tasks *tasks = state->tasks;
+    long long count = (long long)tasks->evaluation->program->problem->sequences * tasks->parts;
+    Worker *worker = MODES[tasks->mode].make(tasks->evaluation);
+    state->fault.out_of_memory = !worker;
+    while (worker && !state->fault.bad_store) {
+        long long task = atomic_fetch_add(&tasks->next, 1);
+        if (task >= count)
+            break;
+        MODES[tasks->mode].run(worker, task / tasks->parts, (int)(task % tasks->parts), tasks->parts,
+                               &state->fault);
+    }
+    MODES[tasks->mode].free(worker);
     return NULL;
 }
 
-static bool run_all(const Evaluation *evaluation, ReferenceMode mode) {
-    enum { MOST_THREADS = 16 };
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int parts = cores < 1 ? 1 : cores > MOST_THREADS ? MOST_THREADS : (int)cores;
-    Share shares[MOST_THREADS];
+// The caller is one of the threads; when others can't be started it does their share.
+static WorkerFault run_threads(Tasks *tasks) {
     pthread_t threads[MOST_THREADS];
-    bool started[MOST_THREADS] = {false}, good = true;
-    for (int i = 0; i < parts; i++)
-        shares[i] = (Share){evaluation, mode, i, parts, false};
-    for (int i = 1; i < parts; i++)
-        started[i] = !pthread_create(&threads[i], NULL, run_share, &shares[i]);
-    run_share(&shares[0]);
-    for (int i = 1; i < parts; i++) {
-        if (started[i])
-            pthread_join(threads[i], NULL);
-        else
-            run_share(&shares[i]);
+    ThreadState states[MOST_THREADS] = {{0}};
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int wanted = cores < 1 ? 1 : cores > MOST_THREADS ? MOST_THREADS : (int)cores, started = 1;
+    for (; started < wanted; started++) {
+        states[started].tasks = tasks;
+        if (pthread_create(&threads[started], NULL, run_tasks, &states[started]))
+            break;
     }
-    for (int i = 0; i < parts; i++)
-        good &= !shares[i].failed;
-    return good;
+    states[0].tasks = tasks;
+    run_tasks(&states[0]);
+    WorkerFault fault = states[0].fault;
+    for (int i = 1; i < started; i++) {
+        pthread_join(threads[i], NULL);
+        fault.out_of_memory |= states[i].fault.out_of_memory;
+        fault.bad_store = fault.bad_store ? fault.bad_store : states[i].fault.bad_store;
+    }
+    return fault;
+}
+
+static bool report(Diag *diag, const Program *program, const WorkerFault *fault) {
+    if (fault->bad_store)
+        diag_error(diag, fault->bad_store->span, "reference-target", "this sets an element outside of '%s'",
+                   program->tensors[fault->bad_store->tensor].given->name);
+    else if (fault->out_of_memory)
+        diag_error(diag, program->problem->family->name_span, "reference-memory",
+                   "there is not enough memory to evaluate the reference");
+    return !fault->bad_store && !fault->out_of_memory;
 }
 
 bool reference_evaluate(Arena *arena, Diag *diag, const ReferenceProblem *problem, ReferenceMode mode,
                         ReferenceResults *results) {
     *results = (ReferenceResults){0};
-    Program *program = program_compile(arena, diag, problem);
+    const Program *program = program_compile(arena, diag, problem);
     if (!program)
         return false;
-    int count = problem->tensor_count;
-    Packed(*packed)[REFERENCE_MAX_DIMS] = arena_alloc(arena, sizeof *packed * (size_t)(count + 1));
-    ReferenceOutput **outputs = arena_array(arena, ReferenceOutput *, count + 1);
-    Evaluation evaluation = {program, packed, outputs};
-    bool good = pack_all(program, mode, packed) && make_outputs(program, results, outputs) &&
-                run_all(&evaluation, mode);
-    for (int i = 0; i < count; i++)
-        for (int d = 0; d < REFERENCE_MAX_DIMS; d++)
-            free(packed[i][d].elements);
-    if (good)
+    Evaluation evaluation = {.program = program};
+    evaluation.packed = calloc((size_t)problem->tensor_count + 1, sizeof *evaluation.packed);
+    evaluation.outputs = arena_array(arena, ReferenceOutput *, problem->tensor_count);
+    WorkerFault fault = {.out_of_memory = true};
+    if (evaluation.packed && pack_tensors(program, mode, evaluation.packed) &&
+        make_outputs(program, results, evaluation.outputs)) {
+        Tasks tasks = {.evaluation = &evaluation, .mode = mode};
+        tasks.parts =
+            problem->sequences >= FEWEST_TASKS ? 1 : FEWEST_TASKS / (int)(problem->sequences + 1) + 1;
+        atomic_init(&tasks.next, 0);
+        fault = run_threads(&tasks);
+    }
+    free_packed(program, evaluation.packed);
+    if (report(diag, program, &fault))
         return true;
     reference_results_free(results);
-    diag_error(diag, problem->family->name_span, "out-of-memory", "out of memory for the reference");
     return false;
-}
-
-// ---------------------------------------------------------------- errors
-
-static double difference(double a, double b) {
-    if (a == b)
-        return 0;
-    double off = fabs(a - b);
-    return isnan(off) ? (isnan(a) && isnan(b) ? 0 : INFINITY) : off;
-}
-
-typedef struct {
-    double maximum, squares;
-    int64_t worst;
-} Error;
-
-static void add_error(Error *error, double off, int64_t at) {
-    if (off > error->maximum || error->worst < 0) {
-        error->maximum = off > error->maximum ? off : error->maximum;
-        error->worst = at;
-    }
-    error->squares += off * off;
-}
-
-ReferenceComparison reference_compare(const ReferenceTensor *kernel, const ReferenceOutput *exact,
-                                      const ReferenceOutput *rounded) {
-    ReferenceComparison result = {.worst = -1};
-    Error kernel_error = {.worst = -1}, rounded_error = {.worst = -1};
-    double largest = 0, norm = 0;
-    int64_t at[REFERENCE_MAX_DIMS] = {0};
-    for (int64_t n = 0; n < exact->count; n++) {
-        int64_t from = 0;
-        for (int d = 0; d < kernel->rank; d++)
-            from += at[d] * kernel->stride[d];
-        for (int d = kernel->rank - 1; d >= 0 && ++at[d] == kernel->extent[d]; d--)
-            at[d] = 0;
-        if (!exact->written[n])
-            continue;
-        double value = number_read(exact->elem, kernel->is_double, kernel->data, from),
-               truth = exact->values[n];
-        // What the type can't hold better counts as equal: an infinity that the exact value rounds to.
-        double held = number_to_elem(exact->elem, truth);
-        result.compared++;
-        add_error(&kernel_error, isinf(value) && value == held ? 0 : difference(value, truth), n);
-        add_error(&rounded_error,
-                  isinf(rounded->values[n]) && rounded->values[n] == held
-                      ? 0
-                      : difference(rounded->values[n], truth),
-                  n);
-        if (isfinite(truth)) {
-            largest = fmax(largest, fabs(truth));
-            norm += truth * truth;
-        }
-        if (kernel_error.worst == n) {
-            result.worst_kernel = value;
-            result.worst_exact = truth;
-        }
-    }
-    norm = sqrt(norm);
-    double half_ulp = number_half_ulp(exact->elem, largest);
-    result.worst = kernel_error.worst;
-    result.kernel_maximum = kernel_error.maximum;
-    result.rounded_maximum = rounded_error.maximum;
-    result.kernel_relative = kernel_error.squares == 0 ? 0 : sqrt(kernel_error.squares) / norm;
-    result.rounded_relative = rounded_error.squares == 0 ? 0 : sqrt(rounded_error.squares) / norm;
-    result.maximum_bound = 2 * fmax(result.rounded_maximum, half_ulp);
-    result.relative_bound = norm > 0 ? 2 * fmax(result.rounded_relative, half_ulp / norm) : 0;
-    bool finite = isfinite(result.kernel_maximum) && isfinite(result.rounded_maximum);
-    result.passes = finite && result.kernel_maximum <= result.maximum_bound &&
-                    result.kernel_relative <= result.relative_bound;
-    return result;
 }

@@ -61,6 +61,12 @@ static const Binding *bind_let(Compiler *compiler, const Context *context, const
     return binding;
 }
 
+// An optional output that was not given: nobody asks for it.
+static bool is_left_out(Compiler *compiler, const Context *context, const Ast *target) {
+    const Ast *declared = find_item(compiler->problem->family->list, AST_TENSOR, target->a->name);
+    return declared && declared->op != TENSOR_IN && find_tensor(compiler, context, target->a->name) < 0;
+}
+
 static int stored_tensor(Compiler *compiler, const Context *context, const Ast *target) {
     if (target->kind != AST_INDEX || target->a->kind != AST_NAME) {
         diag_error(compiler->diag, target->span, "reference-target",
@@ -143,6 +149,9 @@ bool compile_statements(Compiler *compiler, Context context, const Ast *list, St
             context.names = names;
             continue;
         }
+        if (list->kind == AST_ASSIGN && list->a->kind == AST_INDEX && list->a->a->kind == AST_NAME &&
+            is_left_out(compiler, &context, list->a))
+            continue;
         if (compiler->nesting == DEEPEST_BLOCK) {
             diag_error(compiler->diag, list->span, "reference-size", "more than %d blocks within each other",
                        DEEPEST_BLOCK);
