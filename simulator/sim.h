@@ -1,8 +1,9 @@
-// sim.h: a simulated GPU that executes PTX text, instruction by instruction, and looks for mistakes while it does.
-// Devices "sim:sm_100a" and "sim:sm_90a"; "sim:sm_100a,sms=8" sets the number of simulated SMs (default 4). Options
-// (jfa_backend.set_option): "seed" (order of warps, delay of asynchronous operations), "threads" (host threads; default
-// all cores), "race" (0: no happens-before checks), "steps" (instructions of warps that a cluster may execute before it counts as endless;
-// 0, the default: any number). The same seed gives the same run whatever the number of threads.
+// sim.h: a simulated GPU that executes PTX text, instruction by instruction, and looks for mistakes while it
+// does. Devices "sim:sm_100a" and "sim:sm_90a"; "sim:sm_100a,sms=8" sets the number of simulated SMs (default
+// 4). Options (jfa_backend.set_option): "seed" (order of warps, delay of asynchronous operations), "threads"
+// (host threads; default all cores), "race" (0: no happens-before checks), "steps" (instructions of warps
+// that a cluster may execute before it counts as endless; 0, the default: any number). The same seed gives
+// the same run whatever the number of threads.
 #ifndef JFA_SIMULATOR_SIM_H
 #define JFA_SIMULATOR_SIM_H
 
@@ -10,11 +11,11 @@
 
 typedef enum {
     SIM_FAULT_NONE,
-    SIM_FAULT_DEADLOCK,      // no warp can go on
-    SIM_FAULT_RACE,          // accesses that no synchronisation orders
-    SIM_FAULT_PROXY,         // ordered, but a fence between proxies is missing
-    SIM_FAULT_UNWRITTEN,     // read of memory that nobody wrote
-    SIM_FAULT_BOUNDS,        // outside an allocation
+    SIM_FAULT_DEADLOCK,  // no warp can go on
+    SIM_FAULT_RACE,      // accesses that no synchronisation orders
+    SIM_FAULT_PROXY,     // ordered, but a fence between proxies is missing
+    SIM_FAULT_UNWRITTEN, // read of memory that nobody wrote
+    SIM_FAULT_BOUNDS,    // outside an allocation
     SIM_FAULT_ALIGNMENT,
     SIM_FAULT_TENSOR_MEMORY, // not allocated, not freed, wrong warp for a lane
     SIM_FAULT_DESCRIPTOR,    // illegal matrix or instruction descriptor, or tensor map
@@ -28,7 +29,7 @@ typedef enum {
 
 typedef struct {
     SimFaultKind kind;
-    int line;      // of the PTX text; 0: none
+    int line;       // of the PTX text; 0: none
     char file[128]; // of the .jfa source by .loc; empty: none
     int file_line;
     int cta, warp, lane;

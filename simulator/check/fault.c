@@ -7,11 +7,20 @@
 
 const char *jfa_sim_fault_name(SimFaultKind kind) {
     static const char *const NAMES[] = {
-        [SIM_FAULT_NONE] = "no fault", [SIM_FAULT_DEADLOCK] = "deadlock", [SIM_FAULT_RACE] = "race",
-        [SIM_FAULT_PROXY] = "missing proxy fence", [SIM_FAULT_UNWRITTEN] = "read of unwritten memory",
-        [SIM_FAULT_BOUNDS] = "out of bounds", [SIM_FAULT_ALIGNMENT] = "misaligned", [SIM_FAULT_TENSOR_MEMORY] = "tensor memory",
-        [SIM_FAULT_DESCRIPTOR] = "illegal descriptor", [SIM_FAULT_BARRIER] = "barrier misuse", [SIM_FAULT_REGISTERS] = "registers",
-        [SIM_FAULT_CONVERGENCE] = "diverged warp", [SIM_FAULT_EXIT] = "unfinished at exit", [SIM_FAULT_TRAP] = "trap",
+        [SIM_FAULT_NONE] = "no fault",
+        [SIM_FAULT_DEADLOCK] = "deadlock",
+        [SIM_FAULT_RACE] = "race",
+        [SIM_FAULT_PROXY] = "missing proxy fence",
+        [SIM_FAULT_UNWRITTEN] = "read of unwritten memory",
+        [SIM_FAULT_BOUNDS] = "out of bounds",
+        [SIM_FAULT_ALIGNMENT] = "misaligned",
+        [SIM_FAULT_TENSOR_MEMORY] = "tensor memory",
+        [SIM_FAULT_DESCRIPTOR] = "illegal descriptor",
+        [SIM_FAULT_BARRIER] = "barrier misuse",
+        [SIM_FAULT_REGISTERS] = "registers",
+        [SIM_FAULT_CONVERGENCE] = "diverged warp",
+        [SIM_FAULT_EXIT] = "unfinished at exit",
+        [SIM_FAULT_TRAP] = "trap",
         [SIM_FAULT_UNSUPPORTED] = "unsupported",
     };
     return NAMES[kind];
@@ -24,8 +33,8 @@ static void set_place(SimFault *report, const PtxModule *module, int line, int l
         snprintf(report->file, sizeof report->file, "%s", module->files[loc_file]);
 }
 
-static void write_report(Cta *cta, SimFaultKind kind, const PtxInstruction *in, int line, int loc_file, int loc_line, int warp, int lane,
-                         const char *format, va_list args) {
+static void write_report(Cta *cta, SimFaultKind kind, const PtxInstruction *in, int line, int loc_file,
+                         int loc_line, int warp, int lane, const char *format, va_list args) {
     SimFault *report = &cta->cluster->fault;
     if (report->kind != SIM_FAULT_NONE)
         return;
@@ -40,8 +49,9 @@ static void write_report(Cta *cta, SimFaultKind kind, const PtxInstruction *in, 
     char source[200] = "";
     if (report->file[0])
         snprintf(source, sizeof source, " (%s:%d)", report->file, report->file_line);
-    snprintf(report->text, sizeof report->text, "%s: %s\n  at PTX line %d%s: %.200s\n  in CTA %d, warp %d, lane %d", jfa_sim_fault_name(kind), text, line,
-             source, in ? in->text : "", report->cta, warp, lane);
+    snprintf(report->text, sizeof report->text,
+             "%s: %s\n  at PTX line %d%s: %.200s\n  in CTA %d, warp %d, lane %d", jfa_sim_fault_name(kind),
+             text, line, source, in ? in->text : "", report->cta, warp, lane);
 }
 
 void fault(Warp *warp, const Op *op, SimFaultKind kind, const char *format, ...) {
@@ -49,14 +59,16 @@ void fault(Warp *warp, const Op *op, SimFaultKind kind, const char *format, ...)
     va_start(args, format);
     const Group *group = &warp->groups[warp->current];
     int lane = warp->group_count && group->mask ? first_lane(group->mask) : 0;
-    write_report(warp->cta, kind, op->source, op->line, op->loc_file, op->loc_line, warp->number, lane, format, args);
+    write_report(warp->cta, kind, op->source, op->line, op->loc_file, op->loc_line, warp->number, lane,
+                 format, args);
     va_end(args);
 }
 
 void fault_async(Cta *cta, const Async *async, SimFaultKind kind, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    write_report(cta, kind, async->op->source, async->line, async->op->loc_file, async->op->loc_line, async->warp, (int)(async->thread % LANES), format, args);
+    write_report(cta, kind, async->op->source, async->line, async->op->loc_file, async->op->loc_line,
+                 async->warp, (int)(async->thread % LANES), format, args);
     va_end(args);
 }
 
@@ -65,12 +77,13 @@ static size_t describe_waiter(Warp *warp, const Group *group, SimFault *report, 
     const PtxModule *module = launch->module->ptx;
     const Op *op = &launch->program->ops[group->pc > 0 ? group->pc - 1 : 0];
     char what[160], source[160] = "";
-    if (op->loc_line > 0 && op->loc_file >= 0 && op->loc_file < module->file_count && module->files[op->loc_file])
+    if (op->loc_line > 0 && op->loc_file >= 0 && op->loc_file < module->file_count &&
+        module->files[op->loc_file])
         snprintf(source, sizeof source, " (%s:%d)", module->files[op->loc_file], op->loc_line);
     if (!report->line)
         set_place(report, module, op->line, op->loc_file, op->loc_line);
-    int length = snprintf(text, size, "\n  CTA %d warp %d, PTX line %d%s: %s", (int)warp->cta->id[0], warp->number, op->line, source,
-                          wait_text(warp, group, what, sizeof what));
+    int length = snprintf(text, size, "\n  CTA %d warp %d, PTX line %d%s: %s", (int)warp->cta->id[0],
+                          warp->number, op->line, source, wait_text(warp, group, what, sizeof what));
     return length < 0 ? 0 : (size_t)length;
 }
 
@@ -88,15 +101,20 @@ static void write_waits(Cluster *cluster, const char *headline) {
             for (int w = 0; w < cluster->ctas[c].warp_count; w++) {
                 Warp *warp = &cluster->ctas[c].warps[w];
                 for (int g = 0; g < warp->group_count && used < sizeof report->text; g++)
-                    if ((warp->groups[g].wait == WAIT_BARRIER || warp->groups[g].wait == WAIT_WARP) == (pass == 1))
-                        used += describe_waiter(warp, &warp->groups[g], report, report->text + used, sizeof report->text - used);
+                    if ((warp->groups[g].wait == WAIT_BARRIER || warp->groups[g].wait == WAIT_WARP) ==
+                        (pass == 1))
+                        used += describe_waiter(warp, &warp->groups[g], report, report->text + used,
+                                                sizeof report->text - used);
             }
 }
 
-void fault_deadlock(Cluster *cluster) { write_waits(cluster, "deadlock: no warp can go on and nothing asynchronous is under way"); }
+void fault_deadlock(Cluster *cluster) {
+    write_waits(cluster, "deadlock: no warp can go on and nothing asynchronous is under way");
+}
 
 void fault_endless(Cluster *cluster, uint64_t limit) {
     char headline[120];
-    snprintf(headline, sizeof headline, "deadlock: no end after %llu instructions of warps", (unsigned long long)limit);
+    snprintf(headline, sizeof headline, "deadlock: no end after %llu instructions of warps",
+             (unsigned long long)limit);
     write_waits(cluster, headline);
 }

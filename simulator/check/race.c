@@ -1,6 +1,7 @@
-// race.c: happens-before. Every warp, the tensor core and every copy channel is an agent with a clock; synchronisation
-// carries clocks along. An access must come after the accesses that it conflicts with, and across proxies the fences of
-// the PTX memory model must lie between (PTX ISA, "Memory Consistency Model", "Proxies", "tcgen05 memory consistency").
+// race.c: happens-before. Every warp, the tensor core and every copy channel is an agent with a clock;
+// synchronisation carries clocks along. An access must come after the accesses that it conflicts with, and
+// across proxies the fences of the PTX memory model must lie between (PTX ISA, "Memory Consistency Model",
+// "Proxies", "tcgen05 memory consistency").
 #include "simulator/machine/machine.h"
 
 #include <stdio.h>
@@ -17,21 +18,29 @@ void clocks_join(Clocks *into, const Clocks *from) {
     clock_join(&into->tensor, &from->tensor);
 }
 
-uint32_t warp_tick(Warp *warp) { return warp->clocks.seen.at[warp->agent] = ++warp->time; }
+uint32_t warp_tick(Warp *warp) {
+    return warp->clocks.seen.at[warp->agent] = ++warp->time;
+}
 
 void warp_release(Warp *warp, Clocks *into) {
     warp_tick(warp);
     clocks_join(into, &warp->clocks);
 }
 
-void warp_acquire(Warp *warp, const Clocks *from) { clocks_join(&warp->clocks, from); }
+void warp_acquire(Warp *warp, const Clocks *from) {
+    clocks_join(&warp->clocks, from);
+}
 
-static bool checks(const Cta *cta) { return cta->cluster->launch->check_races && cta->cluster->cta_count <= CLOCK_CTAS; }
+static bool checks(const Cta *cta) {
+    return cta->cluster->launch->check_races && cta->cluster->cta_count <= CLOCK_CTAS;
+}
 
 static const char *agent_name(const Cta *cta, int agent, char *buffer, size_t size) {
     int local = agent % AGENTS_PER_CTA, rank = agent / AGENTS_PER_CTA;
-    int used = local < MAX_WARPS ? snprintf(buffer, size, "warp %d", local)
-                                 : snprintf(buffer, size, "%s", local == AGENT_TENSOR ? "the tensor core" : "an asynchronous copy");
+    int used = local < MAX_WARPS
+                   ? snprintf(buffer, size, "warp %d", local)
+                   : snprintf(buffer, size, "%s",
+                              local == AGENT_TENSOR ? "the tensor core" : "an asynchronous copy");
     if (rank != cta->rank)
         snprintf(buffer + used, size - (size_t)used, " of the CTA of rank %d", rank);
     return buffer;
@@ -55,7 +64,8 @@ static const char *place_name(const Access *access, char *buffer, size_t size) {
     if (access->quarter < 0)
         snprintf(buffer, size, "shared offset %u", access->offset);
     else
-        snprintf(buffer, size, "tensor memory column %d, lanes %d..%d,", access->column, 32 * access->quarter, 32 * access->quarter + 31);
+        snprintf(buffer, size, "tensor memory column %d, lanes %d..%d,", access->column, 32 * access->quarter,
+                 32 * access->quarter + 31);
     return buffer;
 }
 
@@ -74,12 +84,14 @@ static bool refuse(const Access *access, SimFaultKind kind, const char *what) {
     return false;
 }
 
-static bool report(const Access *access, SimFaultKind kind, int other, uint32_t line, bool other_wrote, const char *missing) {
+static bool report(const Access *access, SimFaultKind kind, int other, uint32_t line, bool other_wrote,
+                   const char *missing) {
     char name[64], place[64], text[400];
     agent_name(access->cta, other, name, sizeof name);
     place_name(access, place, sizeof place);
-    snprintf(text, sizeof text, "%s is %s %s, but was %s by %s at PTX line %u: %s", place, access->write ? "written" : "read",
-             access->async ? "by this asynchronous operation" : "here", other_wrote ? "written" : "read", name, line, missing);
+    snprintf(text, sizeof text, "%s is %s %s, but was %s by %s at PTX line %u: %s", place,
+             access->write ? "written" : "read", access->async ? "by this asynchronous operation" : "here",
+             other_wrote ? "written" : "read", name, line, missing);
     raise_fault(access, kind, text);
     return false;
 }
@@ -87,7 +99,8 @@ static bool report(const Access *access, SimFaultKind kind, int other, uint32_t 
 enum { ALL_BYTES = 15 }; // of a word
 
 static const char *const NO_ORDER = "nothing orders the two accesses";
-static const char *const NO_FENCE = "fence.proxy.async is missing between the writer's store and this asynchronous access";
+static const char *const NO_FENCE =
+    "fence.proxy.async is missing between the writer's store and this asynchronous access";
 
 // One word of shared memory, or 16 bytes that share a cell; `bytes`: those of the word that are accessed.
 static inline bool check_shared(const Access *access, const Cell *cell, uint8_t bytes) {
@@ -153,7 +166,8 @@ static Access access_of(Cta *cta, Warp *warp, const Op *op, const Async *async, 
     return access;
 }
 
-static inline bool cell_access(Access *access, Cell *cell, uint32_t word, uint8_t bytes, bool check, int line) {
+static inline bool cell_access(Access *access, Cell *cell, uint32_t word, uint8_t bytes, bool check,
+                               int line) {
     access->offset = word * 4;
     if (cell->barrier && access->write)
         return refuse(access, SIM_FAULT_BARRIER, "holds an mbarrier and is overwritten");
@@ -181,13 +195,15 @@ void race_mark_barrier(Cta *cta, uint32_t offset, bool is_barrier) {
         cta->cells[offset / 4 + i].barrier = is_barrier;
 }
 
-static bool shared_access(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes, bool write) {
+static bool shared_access(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset,
+                          uint32_t bytes, bool write) {
     Access access = access_of(cta, warp, op, async, write);
     int line = async ? async->line : op->line;
     bool check = checks(cta);
     uint32_t end = offset + bytes;
     for (uint32_t piece = offset / 16; piece * 16 < end; piece++) {
-        uint32_t first = offset > piece * 16 ? offset : piece * 16, last = end < piece * 16 + 16 ? end : piece * 16 + 16;
+        uint32_t first = offset > piece * 16 ? offset : piece * 16,
+                 last = end < piece * 16 + 16 ? end : piece * 16 + 16;
         bool whole = last - first == 16;
         if (whole && !cta->split[piece]) {
             if (!cell_access(&access, &cta->cells[4 * piece], 4 * piece, ALL_BYTES, check, line))
@@ -196,7 +212,8 @@ static bool shared_access(Cta *cta, Warp *warp, const Op *op, const Async *async
         }
         split_cells(cta, piece);
         for (uint32_t word = first / 4; word * 4 < last; word++) {
-            uint32_t from = first > word * 4 ? first - word * 4 : 0, to = last < word * 4 + 4 ? last - word * 4 : 4;
+            uint32_t from = first > word * 4 ? first - word * 4 : 0,
+                     to = last < word * 4 + 4 ? last - word * 4 : 4;
             uint8_t mask = (uint8_t)((1u << to) - (1u << from));
             if (!cell_access(&access, &cta->cells[word], word, mask, check, line))
                 return false;
@@ -207,15 +224,18 @@ static bool shared_access(Cta *cta, Warp *warp, const Op *op, const Async *async
     return true;
 }
 
-bool race_shared_read(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes) {
+bool race_shared_read(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset,
+                      uint32_t bytes) {
     return shared_access(cta, warp, op, async, offset, bytes, false);
 }
 
-bool race_shared_write(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes) {
+bool race_shared_write(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset,
+                       uint32_t bytes) {
     return shared_access(cta, warp, op, async, offset, bytes, true);
 }
 
-// Tensor memory: ordered only through fence::before_thread_sync, a synchronisation and fence::after_thread_sync.
+// Tensor memory: ordered only through fence::before_thread_sync, a synchronisation and
+// fence::after_thread_sync.
 static bool check_tensor(const Access *access, int other, uint32_t time, uint32_t line, bool other_wrote) {
     if (other < 0 || other == access->agent)
         return true;
@@ -223,11 +243,13 @@ static bool check_tensor(const Access *access, int other, uint32_t time, uint32_
         return report(access, SIM_FAULT_RACE, other, line, other_wrote, NO_ORDER);
     if (access->tensor->at[other] < time)
         return report(access, SIM_FAULT_RACE, other, line, other_wrote,
-                      "tcgen05.wait or tcgen05.fence::before_thread_sync is missing before the other's arrival, or fence::after_thread_sync after this side's wait");
+                      "tcgen05.wait or tcgen05.fence::before_thread_sync is missing before the other's "
+                      "arrival, or fence::after_thread_sync after this side's wait");
     return true;
 }
 
-static bool tensor_access(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column, bool write) {
+static bool tensor_access(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column,
+                          bool write) {
     Cell *cell = &cta->tensor_cells[quarter * TMEM_COLUMNS + column];
     Access access = access_of(cta, warp, op, async, write);
     int line = async ? async->line : op->line;
@@ -239,10 +261,13 @@ static bool tensor_access(Cta *cta, Warp *warp, const Op *op, const Async *async
         if (!check_tensor(&access, cell->writer - 1, cell->time, cell->line, true))
             return false;
         // A warp reads its own store only after wait::st.
-        if (!async && !write && cell->writer - 1 == warp->agent && warp->unwaited_stores && cell->time >= warp->unwaited_stores)
-            return report(&access, SIM_FAULT_RACE, warp->agent, cell->line, true, "tcgen05.wait::st is missing");
+        if (!async && !write && cell->writer - 1 == warp->agent && warp->unwaited_stores &&
+            cell->time >= warp->unwaited_stores)
+            return report(&access, SIM_FAULT_RACE, warp->agent, cell->line, true,
+                          "tcgen05.wait::st is missing");
         for (int i = 0; i < 3 && write; i++)
-            if (!check_tensor(&access, cell->readers[i].agent - 1, cell->readers[i].time, cell->readers[i].line, false))
+            if (!check_tensor(&access, cell->readers[i].agent - 1, cell->readers[i].time,
+                              cell->readers[i].line, false))
                 return false;
     }
     if (write)

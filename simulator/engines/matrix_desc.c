@@ -1,5 +1,5 @@
-// matrix_desc.c: matrices in shared memory. Everything goes by 16-byte pieces: a piece holds consecutive elements along the
-// major direction, and no swizzle breaks one.
+// matrix_desc.c: matrices in shared memory. Everything goes by 16-byte pieces: a piece holds consecutive
+// elements along the major direction, and no swizzle breaks one.
 #include "simulator/engines/matrix_desc.h"
 #include "simulator/engines/numbers.h"
 #include "simulator/engines/swizzle.h"
@@ -16,8 +16,10 @@ static bool refuse(char message[200], const char *text, uint64_t value) {
 // "Matrix-descriptor format" (two bits).
 bool sim_matrix_desc_decode(uint64_t bits, bool is_sm100, SimMatrixDesc *desc, char message[200]) {
     static const int BYTES_SM100[8] = {0, 128, 128, -1, 64, -1, 32, -1}, BYTES_SM90[4] = {0, 128, 64, 32};
-    *desc = (SimMatrixDesc){.start = (uint32_t)(bits & 0x3FFF) << 4, .leading = (uint32_t)(bits >> 16 & 0x3FFF) << 4,
-                            .stride = (uint32_t)(bits >> 32 & 0x3FFF) << 4, .base_offset = (int)(bits >> 49 & 7)};
+    *desc = (SimMatrixDesc){.start = (uint32_t)(bits & 0x3FFF) << 4,
+                            .leading = (uint32_t)(bits >> 16 & 0x3FFF) << 4,
+                            .stride = (uint32_t)(bits >> 32 & 0x3FFF) << 4,
+                            .base_offset = (int)(bits >> 49 & 7)};
     if (bits & 0x0000C000C000C000ull & ~(is_sm100 ? 1ull << 46 : 0))
         return refuse(message, "bits that must be 0 are set", bits & 0x0000C000C000C000ull);
     if (is_sm100) {
@@ -45,12 +47,14 @@ bool sim_matrix_desc_decode(uint64_t bits, bool is_sm100, SimMatrixDesc *desc, c
 static uint32_t swizzled(const SimMatrixDesc *desc, uint32_t address) {
     if (desc->atom32)
         return sim_swizzle_atom32(address);
-    // The base offset says in which row of the pattern the matrix begins, where that is not on the pattern's boundary.
+    // The base offset says in which row of the pattern the matrix begins, where that is not on the pattern's
+    // boundary.
     uint32_t shift = (uint32_t)desc->base_offset << 7;
     return sim_swizzle(address - shift, desc->swizzle_bytes) + shift;
 }
 
-static uint32_t plain_address(const SimMatrixDesc *desc, bool k_major, int element_bytes, uint32_t row, uint32_t k) {
+static uint32_t plain_address(const SimMatrixDesc *desc, bool k_major, int element_bytes, uint32_t row,
+                              uint32_t k) {
     uint32_t size = (uint32_t)element_bytes, width = (uint32_t)desc->swizzle_bytes;
     if (k_major) {
         uint32_t along = k * size;
@@ -67,10 +71,12 @@ static uint32_t plain_address(const SimMatrixDesc *desc, bool k_major, int eleme
 }
 
 uint32_t sim_matrix_address(const SimMatrixDesc *desc, bool k_major, int element_bytes, int row, int k) {
-    return swizzled(desc, desc->start + plain_address(desc, k_major, element_bytes, (uint32_t)row, (uint32_t)k));
+    return swizzled(desc,
+                    desc->start + plain_address(desc, k_major, element_bytes, (uint32_t)row, (uint32_t)k));
 }
 
-int sim_matrix_pieces(const SimMatrixDesc *desc, bool k_major, int element_bytes, int rows, int k_count, uint32_t *pieces) {
+int sim_matrix_pieces(const SimMatrixDesc *desc, bool k_major, int element_bytes, int rows, int k_count,
+                      uint32_t *pieces) {
     int count = 0, each = 16 / element_bytes;
     for (int row = 0; row < rows; row += k_major ? 1 : each)
         for (int k = 0; k < k_count; k += k_major ? each : 1)
@@ -115,8 +121,12 @@ static void decode_piece(const uint8_t *bytes, SimElem elem, float out[16], cons
     }
 }
 
-bool sim_matrix_read(const SimMatrixDesc *desc, bool k_major, SimElem elem, int rows, int k_count, const uint8_t *shared, uint32_t size, float *out) {
-    int bytes = elem == SIM_ELEM_TF32 ? 4 : elem == SIM_ELEM_E4M3 || elem == SIM_ELEM_E5M2 ? 1 : 2, each = 16 / bytes;
+bool sim_matrix_read(const SimMatrixDesc *desc, bool k_major, SimElem elem, int rows, int k_count,
+                     const uint8_t *shared, uint32_t size, float *out) {
+    int bytes = elem == SIM_ELEM_TF32                            ? 4
+                : elem == SIM_ELEM_E4M3 || elem == SIM_ELEM_E5M2 ? 1
+                                                                 : 2,
+        each = 16 / bytes;
     const float *table = bytes == 1 ? byte_table(elem) : NULL;
     float piece[16];
     for (int row = 0; row < rows; row += k_major ? 1 : each)

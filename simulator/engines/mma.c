@@ -9,7 +9,8 @@ enum { MOST_K = 256, MOST_N = 256, ROWS = 4, COLUMNS = 16 };
 #define CLONES
 #endif
 
-CLONES static void block_product(float *d, int ldd, const float *a, const float *turned, int turned_step, int rows, int columns, int k_count, bool accumulate) {
+CLONES static void block_product(float *d, int ldd, const float *a, const float *turned, int turned_step,
+                                 int rows, int columns, int k_count, bool accumulate) {
     float sum[ROWS][COLUMNS];
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < COLUMNS; j++)
@@ -27,7 +28,8 @@ CLONES static void block_product(float *d, int ldd, const float *a, const float 
             d[i * ldd + j] = sum[i][j];
 }
 
-void sim_mma_f32(float *d, int ldd, const float *a, const float *b, int m, int n, int k_count, bool accumulate) {
+void sim_mma_f32(float *d, int ldd, const float *a, const float *b, int m, int n, int k_count,
+                 bool accumulate) {
     static _Thread_local float turned[MOST_K * MOST_N];
     int step = (n + COLUMNS - 1) / COLUMNS * COLUMNS;
     for (int k = 0; k < k_count; k++)
@@ -35,5 +37,7 @@ void sim_mma_f32(float *d, int ldd, const float *a, const float *b, int m, int n
             turned[k * step + j] = j < n ? b[j * k_count + k] : 0;
     for (int j = 0; j < n; j += COLUMNS)
         for (int i = 0; i < m; i += ROWS)
-            block_product(d + i * ldd + j, ldd, a + i * k_count, turned + j, step, m - i < ROWS ? m - i : ROWS, n - j < COLUMNS ? n - j : COLUMNS, k_count, accumulate);
+            block_product(d + i * ldd + j, ldd, a + i * k_count, turned + j, step,
+                          m - i < ROWS ? m - i : ROWS, n - j < COLUMNS ? n - j : COLUMNS, k_count,
+                          accumulate);
 }

@@ -1,6 +1,6 @@
-// numbers.h: the chip's number formats and single operations on them (PTX ISA: "cvt", "Floating Point Instructions").
-// NaN results are canonical: f32 0x7FFFFFFF, f16 and bf16 0x7FFF, e4m3 0x7F, e5m2 0x7F. `ftz` flushes subnormal inputs and
-// results to zero of the same sign.
+// numbers.h: the chip's number formats and single operations on them (PTX ISA: "cvt", "Floating Point
+// Instructions"). NaN results are canonical: f32 0x7FFFFFFF, f16 and bf16 0x7FFF, e4m3 0x7F, e5m2 0x7F. `ftz`
+// flushes subnormal inputs and results to zero of the same sign.
 #ifndef JFA_SIMULATOR_ENGINES_NUMBERS_H
 #define JFA_SIMULATOR_ENGINES_NUMBERS_H
 
@@ -19,7 +19,8 @@ uint16_t sim_f32_to_bf16(float value, SimRounding rounding, bool relu, bool satf
 uint16_t sim_f32_to_f16(float value, SimRounding rounding, bool relu, bool satfinite);
 uint8_t sim_f32_to_e4m3(float value, bool relu); // to nearest, saturating
 uint8_t sim_f32_to_e5m2(float value, bool relu);
-uint8_t sim_f32_to_ue8m0(float value, SimRounding rounding, bool satfinite); // SIM_RZ or SIM_RP; of the magnitude
+uint8_t sim_f32_to_ue8m0(float value, SimRounding rounding,
+                         bool satfinite); // SIM_RZ or SIM_RP; of the magnitude
 
 // The approximate functions of the chip, here correctly rounded to f32 (but for ties of the double result).
 float sim_ex2(float x, bool ftz);
@@ -35,7 +36,8 @@ float sim_add(float a, float b, SimRounding rounding, bool ftz);
 float sim_mul(float a, float b, SimRounding rounding, bool ftz);
 float sim_fma(float a, float b, float c, SimRounding rounding, bool ftz);
 float sim_div(float a, float b, SimRounding rounding, bool ftz);
-float sim_max(float a, float b, bool nan, bool ftz); // nan: a NaN operand gives NaN, else the other operand; +0 > -0
+float sim_max(float a, float b, bool nan,
+              bool ftz); // nan: a NaN operand gives NaN, else the other operand; +0 > -0
 float sim_min(float a, float b, bool nan, bool ftz);
 
 // The same for 32 lanes, rounded to nearest. `out` may be one of the inputs.

@@ -1,4 +1,5 @@
-// numbers_x32.c: the hot operations on 32 lanes at once, written so that the compiler makes vector code of them.
+// numbers_x32.c: the hot operations on 32 lanes at once, written so that the compiler makes vector code of
+// them.
 #include "simulator/engines/numbers.h"
 
 #include <math.h>
@@ -29,17 +30,20 @@ static inline float flushed(float value, bool ftz) {
     return value;
 }
 
-#define LOOP(name, parameters, expression)                                                                             \
-    CLONES void name parameters {                                                                                      \
-        for (int i = 0; i < LANES; i++) {                                                                              \
-            uint32_t bits = finished(expression, ftz);                                                                 \
-            memcpy(&out[i], &bits, sizeof bits);                                                                       \
-        }                                                                                                              \
+#define LOOP(name, parameters, expression)                                                                   \
+    CLONES void name parameters {                                                                            \
+        for (int i = 0; i < LANES; i++) {                                                                    \
+            uint32_t bits = finished(expression, ftz);                                                       \
+            memcpy(&out[i], &bits, sizeof bits);                                                             \
+        }                                                                                                    \
     }
 
-LOOP(sim_add_x32, (float *out, const float *a, const float *b, bool ftz), flushed(a[i], ftz) + flushed(b[i], ftz))
-LOOP(sim_sub_x32, (float *out, const float *a, const float *b, bool ftz), flushed(a[i], ftz) - flushed(b[i], ftz))
-LOOP(sim_mul_x32, (float *out, const float *a, const float *b, bool ftz), flushed(a[i], ftz) * flushed(b[i], ftz))
+LOOP(sim_add_x32, (float *out, const float *a, const float *b, bool ftz),
+     flushed(a[i], ftz) + flushed(b[i], ftz))
+LOOP(sim_sub_x32, (float *out, const float *a, const float *b, bool ftz),
+     flushed(a[i], ftz) - flushed(b[i], ftz))
+LOOP(sim_mul_x32, (float *out, const float *a, const float *b, bool ftz),
+     flushed(a[i], ftz) * flushed(b[i], ftz))
 LOOP(sim_fma_x32, (float *out, const float *a, const float *b, const float *c, bool ftz),
      fmaf(flushed(a[i], ftz), flushed(b[i], ftz), flushed(c[i], ftz)))
 
@@ -54,8 +58,10 @@ static inline float larger(float x, float y, bool want_smaller) {
     return y != y ? x : chosen;
 }
 
-LOOP(sim_max_x32, (float *out, const float *a, const float *b, bool ftz), larger(flushed(a[i], ftz), flushed(b[i], ftz), false))
-LOOP(sim_min_x32, (float *out, const float *a, const float *b, bool ftz), larger(flushed(a[i], ftz), flushed(b[i], ftz), true))
+LOOP(sim_max_x32, (float *out, const float *a, const float *b, bool ftz),
+     larger(flushed(a[i], ftz), flushed(b[i], ftz), false))
+LOOP(sim_min_x32, (float *out, const float *a, const float *b, bool ftz),
+     larger(flushed(a[i], ftz), flushed(b[i], ftz), true))
 
 // 2^x = 2^n * 2^f with |f| <= 1/2; the Taylor polynomial of degree 9 in double is exact to 2^-42.
 static inline float exp2_of(float x) {
@@ -85,7 +91,8 @@ static inline float exp2_of(float x) {
     return (float)(p * power);
 }
 
-LOOP(sim_ex2_x32, (float *out, const float *in, bool ftz), in[i] != in[i] ? in[i] : exp2_of(flushed(in[i], ftz)))
+LOOP(sim_ex2_x32, (float *out, const float *in, bool ftz),
+     in[i] != in[i] ? in[i] : exp2_of(flushed(in[i], ftz)))
 
 static inline uint32_t bf16_bits(float value) {
     uint32_t bits;

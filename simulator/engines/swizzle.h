@@ -1,6 +1,7 @@
-// The shared-memory swizzles of TMA, tcgen05 and wgmma (PTX ISA, "Tensor swizzling modes"): one exclusive or on
-// the bits of a byte address. The address is the absolute one in shared memory, so a tile that does not start on
-// a multiple of the pattern (8 rows of the swizzle's width) is permuted, exactly as the chip would permute it.
+// The shared-memory swizzles of TMA, tcgen05 and wgmma (PTX ISA, "Tensor swizzling modes"): one exclusive or
+// on the bits of a byte address. The address is the absolute one in shared memory, so a tile that does not
+// start on a multiple of the pattern (8 rows of the swizzle's width) is permuted, exactly as the chip would
+// permute it.
 #ifndef JFA_SIMULATOR_ENGINES_SWIZZLE_H
 #define JFA_SIMULATOR_ENGINES_SWIZZLE_H
 
@@ -14,6 +15,8 @@ static inline uint32_t sim_swizzle(uint32_t address, int swizzle_bytes) {
 }
 
 // 128 B with 32-byte atoms: bits 5-6 with bits 7-8, so that pairs of pieces move together.
-static inline uint32_t sim_swizzle_atom32(uint32_t address) { return address ^ ((address >> 2) & 0x60u); }
+static inline uint32_t sim_swizzle_atom32(uint32_t address) {
+    return address ^ ((address >> 2) & 0x60u);
+}
 
 #endif

@@ -17,7 +17,8 @@ bool sim_tensor_map_check(const SimTensorMap *map, char message[200]) {
     if (map->rank < 1 || map->rank > 5)
         return refuse(message, "the rank must be 1 to 5", -1, (unsigned long long)map->rank);
     if (map->dtype_bytes != 1 && map->dtype_bytes != 2 && map->dtype_bytes != 4 && map->dtype_bytes != 8)
-        return refuse(message, "an element must have 1, 2, 4 or 8 bytes", -1, (unsigned long long)map->dtype_bytes);
+        return refuse(message, "an element must have 1, 2, 4 or 8 bytes", -1,
+                      (unsigned long long)map->dtype_bytes);
     if (map->address % 16)
         return refuse(message, "the address must be a multiple of 16", -1, map->address);
     for (int i = 0; i < map->rank; i++) {
@@ -93,8 +94,12 @@ bool sim_tensor_map_decode(const uint8_t in[128], SimTensorMap *map) {
     memcpy(&encoded, in, sizeof encoded);
     if (encoded.magic != MAGIC || encoded.checksum != checksum(&encoded))
         return false;
-    *map = (SimTensorMap){.dtype_bytes = encoded.dtype_bytes, .kind = encoded.kind, .rank = encoded.rank, .address = encoded.address,
-                          .swizzle_bytes = encoded.swizzle_bytes, .fill_nan = encoded.fill_nan};
+    *map = (SimTensorMap){.dtype_bytes = encoded.dtype_bytes,
+                          .kind = encoded.kind,
+                          .rank = encoded.rank,
+                          .address = encoded.address,
+                          .swizzle_bytes = encoded.swizzle_bytes,
+                          .fill_nan = encoded.fill_nan};
     for (int i = 0; i < 5 && i < map->rank; i++) {
         map->dims[i] = (uint64_t)encoded.last_index[i] + 1;
         map->box[i] = (uint32_t)encoded.last_box[i] + 1;
@@ -113,9 +118,11 @@ int64_t sim_tensor_map_box_bytes(const SimTensorMap *map) {
 }
 
 // One innermost row: pieces of 16 bytes of shared memory, cut where the tensor begins or ends.
-static bool walk_row(const SimTensorMap *map, int64_t first, uint64_t global, bool row_inside, uint32_t shared, SimRunVisitor visit, void *context) {
+static bool walk_row(const SimTensorMap *map, int64_t first, uint64_t global, bool row_inside,
+                     uint32_t shared, SimRunVisitor visit, void *context) {
     int element = map->dtype_bytes, row_bytes = (int)map->box[0] * element;
-    int64_t begin = first < 0 ? -first : 0, end = (int64_t)map->dims[0] - first; // elements of the row inside of the tensor
+    int64_t begin = first < 0 ? -first : 0,
+            end = (int64_t)map->dims[0] - first; // elements of the row inside of the tensor
     begin *= element, end *= element;
     if (!row_inside || end < 0)
         end = 0;
@@ -128,14 +135,16 @@ static bool walk_row(const SimTensorMap *map, int64_t first, uint64_t global, bo
             stop = (int)begin;
         if (stop > row_bytes)
             stop = row_bytes;
-        if (!visit(context, sim_swizzle(shared + (uint32_t)at, map->swizzle_bytes), global + (uint64_t)at, stop - at, inside))
+        if (!visit(context, sim_swizzle(shared + (uint32_t)at, map->swizzle_bytes), global + (uint64_t)at,
+                   stop - at, inside))
             return false;
         at = stop;
     }
     return true;
 }
 
-bool sim_tensor_map_walk(const SimTensorMap *map, const int32_t coordinates[5], uint32_t shared_base, SimRunVisitor visit, void *context) {
+bool sim_tensor_map_walk(const SimTensorMap *map, const int32_t coordinates[5], uint32_t shared_base,
+                         SimRunVisitor visit, void *context) {
     uint32_t index[5] = {0};
     uint32_t row_bytes = map->box[0] * (uint32_t)map->dtype_bytes;
     for (uint32_t shared = shared_base;; shared += row_bytes) {

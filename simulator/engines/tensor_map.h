@@ -1,4 +1,5 @@
-// tensor_map.h: tensor maps (CUDA driver API, cuTensorMapEncodeTiled) and the walk over a box (PTX ISA, "Tensors").
+// tensor_map.h: tensor maps (CUDA driver API, cuTensorMapEncodeTiled) and the walk over a box (PTX ISA,
+// "Tensors").
 #ifndef JFA_SIMULATOR_ENGINES_TENSOR_MAP_H
 #define JFA_SIMULATOR_ENGINES_TENSOR_MAP_H
 
@@ -26,10 +27,10 @@ bool sim_tensor_map_decode(const uint8_t in[128], SimTensorMap *map);
 
 int64_t sim_tensor_map_box_bytes(const SimTensorMap *map); // also what lies out of bounds counts
 
-// Called once a contiguous run of at most 16 bytes: the shared address after the swizzle, the global address when the run
-// is inside of the tensor. Addresses wrap modulo 2^64. false ends the walk.
+// Called once a contiguous run of at most 16 bytes: the shared address after the swizzle, the global address
+// when the run is inside of the tensor. Addresses wrap modulo 2^64. false ends the walk.
 typedef bool (*SimRunVisitor)(void *context, uint32_t shared, uint64_t global, int length, bool inside);
-bool sim_tensor_map_walk(const SimTensorMap *map, const int32_t coordinates[5], uint32_t shared_base, SimRunVisitor visit,
-                         void *context);
+bool sim_tensor_map_walk(const SimTensorMap *map, const int32_t coordinates[5], uint32_t shared_base,
+                         SimRunVisitor visit, void *context);
 
 #endif

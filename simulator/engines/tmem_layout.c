@@ -2,7 +2,8 @@
 #include "simulator/engines/tmem_layout.h"
 
 int sim_tmem_registers(SimTmemShape shape, int n) {
-    static const int EACH[] = {[SIM_32X32B] = 1, [SIM_16X64B] = 1, [SIM_16X128B] = 2, [SIM_16X256B] = 4, [SIM_16X32BX2] = 1};
+    static const int EACH[] = {
+        [SIM_32X32B] = 1, [SIM_16X64B] = 1, [SIM_16X128B] = 2, [SIM_16X256B] = 4, [SIM_16X32BX2] = 1};
     return EACH[shape] * n;
 }
 
@@ -30,7 +31,8 @@ void sim_tmem_place(SimTmemShape shape, int reg, int thread, int *lane, int *col
     }
 }
 
-void sim_tmem_result_place(int m_total, int cta_group, bool ws, int n_total, int m, int n, int *cta, int *lane, int *column) {
+void sim_tmem_result_place(int m_total, int cta_group, bool ws, int n_total, int m, int n, int *cta,
+                           int *lane, int *column) {
     *cta = 0;
     *column = n;
     if (cta_group == 2) {

@@ -1,5 +1,5 @@
-// wgmma_layout.h: fragments of wgmma and mma.sync (PTX ISA, "Register fragments and shared memory matrix layouts") and of
-// ldmatrix and stmatrix.
+// wgmma_layout.h: fragments of wgmma and mma.sync (PTX ISA, "Register fragments and shared memory matrix
+// layouts") and of ldmatrix and stmatrix.
 #ifndef JFA_SIMULATOR_ENGINES_WGMMA_LAYOUT_H
 #define JFA_SIMULATOR_ENGINES_WGMMA_LAYOUT_H
 
@@ -17,7 +17,8 @@ static inline void sim_wgmma_a_place(int thread, int reg, int item, int element_
     *k = each * (lane % 4) + item + 4 * each * (reg >> 1);
 }
 
-// ldmatrix, stmatrix m8n8 of 16-bit elements: of a matrix, the row and column of a thread's element 0 (low) or 1.
+// ldmatrix, stmatrix m8n8 of 16-bit elements: of a matrix, the row and column of a thread's element 0 (low)
+// or 1.
 static inline void sim_ldmatrix_place(int thread, int item, int transposed, int *row, int *column) {
     int major = thread / 4, minor = 2 * (thread % 4) + item;
     *row = transposed ? minor : major;

@@ -1,4 +1,5 @@
-// access.c: loads, stores, atomics and addresses (PTX ISA: "ld", "st", "atom", "red", "cvta", "isspacep", "mapa").
+// access.c: loads, stores, atomics and addresses (PTX ISA: "ld", "st", "atom", "red", "cvta", "isspacep",
+// "mapa").
 #include "simulator/machine/decode.h"
 
 #include <math.h>
@@ -17,17 +18,25 @@ static int resolve_space(uint64_t *address, int space) {
     if (space != SPACE_GENERIC)
         return space;
     switch (*address & WINDOW_MASK) {
-    case SHARED_WINDOW: *address = (uint32_t)*address; return SPACE_SHARED;
-    case LOCAL_WINDOW: *address = (uint32_t)*address; return SPACE_LOCAL;
-    case PARAM_WINDOW: *address = (uint32_t)*address; return SPACE_PARAM;
-    default: return SPACE_GLOBAL;
+    case SHARED_WINDOW:
+        *address = (uint32_t)*address;
+        return SPACE_SHARED;
+    case LOCAL_WINDOW:
+        *address = (uint32_t)*address;
+        return SPACE_LOCAL;
+    case PARAM_WINDOW:
+        *address = (uint32_t)*address;
+        return SPACE_PARAM;
+    default:
+        return SPACE_GLOBAL;
     }
 }
 
 static uint8_t *local_pointer(Warp *warp, const Op *op, int lane, uint64_t address, uint32_t bytes) {
     int64_t size = warp->cta->cluster->launch->program->entry->local_bytes;
     if (address + bytes > (uint64_t)size) {
-        fault(warp, op, SIM_FAULT_BOUNDS, "%u bytes at local address 0x%llx: the thread has %lld bytes of local memory", bytes,
+        fault(warp, op, SIM_FAULT_BOUNDS,
+              "%u bytes at local address 0x%llx: the thread has %lld bytes of local memory", bytes,
               (unsigned long long)address, (long long)size);
         return NULL;
     }
@@ -35,7 +44,8 @@ static uint8_t *local_pointer(Warp *warp, const Op *op, int lane, uint64_t addre
 }
 
 // The bytes that one lane accesses; NULL after a fault. `write`: they will be written.
-static uint8_t *pointer(Warp *warp, const Op *op, int lane, uint64_t address, uint32_t bytes, bool read, bool write) {
+static uint8_t *pointer(Warp *warp, const Op *op, int lane, uint64_t address, uint32_t bytes, bool read,
+                        bool write) {
     int space = resolve_space(&address, op->space);
     Launch *launch = warp->cta->cluster->launch;
     switch (space) {
@@ -47,10 +57,12 @@ static uint8_t *pointer(Warp *warp, const Op *op, int lane, uint64_t address, ui
             return NULL;
         return cta->shared + offset;
     }
-    case SPACE_LOCAL: return local_pointer(warp, op, lane, address, bytes);
+    case SPACE_LOCAL:
+        return local_pointer(warp, op, lane, address, bytes);
     case SPACE_PARAM:
         if (address + bytes > launch->param_bytes || write) {
-            fault(warp, op, SIM_FAULT_BOUNDS, "%u bytes at parameter offset %llu of %zu", bytes, (unsigned long long)address, launch->param_bytes);
+            fault(warp, op, SIM_FAULT_BOUNDS, "%u bytes at parameter offset %llu of %zu", bytes,
+                  (unsigned long long)address, launch->param_bytes);
             return NULL;
         }
         return (uint8_t *)(uintptr_t)launch->params + address;
@@ -67,7 +79,9 @@ static uint64_t load_bits(const uint8_t *from, int bytes) {
     return value;
 }
 
-static int element_bytes(const Op *op) { return ptx_type_bytes((PtxType)op->type); }
+static int element_bytes(const Op *op) {
+    return ptx_type_bytes((PtxType)op->type);
+}
 
 static uint64_t widened(uint64_t value, int type) {
     int bits = 8 * ptx_type_bytes((PtxType)type);
@@ -80,14 +94,16 @@ static void run_load(Warp *warp, const Op *op, uint32_t mask) {
     int each = element_bytes(op), total = each * op->count;
     const Operand *base = &op->operands[op->count];
     FOR_LANES(lane, mask) {
-        const uint8_t *from = pointer(warp, op, (int)lane, address_of(warp, op, base, (int)lane), (uint32_t)total, true, false);
+        const uint8_t *from =
+            pointer(warp, op, (int)lane, address_of(warp, op, base, (int)lane), (uint32_t)total, true, false);
         if (!from)
             return;
         for (int i = 0; i < op->count; i++) {
             if (each == 16)
                 memcpy(reg64(warp, &op->operands[i]) + 2 * lane, from, 16);
             else
-                lane_set(warp, &op->operands[i], (int)lane, widened(load_bits(from + i * each, each), op->type));
+                lane_set(warp, &op->operands[i], (int)lane,
+                         widened(load_bits(from + i * each, each), op->type));
         }
     }
 }
@@ -95,7 +111,8 @@ static void run_load(Warp *warp, const Op *op, uint32_t mask) {
 static void run_store(Warp *warp, const Op *op, uint32_t mask) {
     int each = element_bytes(op), total = each * op->count;
     FOR_LANES(lane, mask) {
-        uint8_t *to = pointer(warp, op, (int)lane, address_of(warp, op, &op->operands[0], (int)lane), (uint32_t)total, false, true);
+        uint8_t *to = pointer(warp, op, (int)lane, address_of(warp, op, &op->operands[0], (int)lane),
+                              (uint32_t)total, false, true);
         if (!to)
             return;
         for (int i = 0; i < op->count; i++) {
@@ -110,18 +127,56 @@ static void run_store(Warp *warp, const Op *op, uint32_t mask) {
 }
 
 static int space_of(const Decoder *d) {
-    return has(d, "global") ? SPACE_GLOBAL
+    return has(d, "global")                                                         ? SPACE_GLOBAL
            : has(d, "shared") || has(d, "shared::cta") || has(d, "shared::cluster") ? SPACE_SHARED
-           : has(d, "local")   ? SPACE_LOCAL
-           : has(d, "param") || has(d, "param::entry") ? SPACE_PARAM
-           : has(d, "const")   ? SPACE_CONST
-                               : SPACE_GENERIC;
+           : has(d, "local")                                                        ? SPACE_LOCAL
+           : has(d, "param") || has(d, "param::entry")                              ? SPACE_PARAM
+           : has(d, "const")                                                        ? SPACE_CONST
+                                                                                    : SPACE_GENERIC;
 }
 
-static const char *const ACCESS_PARTS[] = {
-    "global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "const", "relaxed", "acquire", "release", "volatile", "weak",
-    "cta", "cluster", "gpu", "sys", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "v2", "v4", "v8", "L1::evict_last", "L1::evict_first",
-    "L1::no_allocate", "L1::evict_normal", "L1::evict_unchanged", "L2::cache_hint", "L2::evict_last", "L2::evict_first", "L2::evict_normal", "L2::64B", "L2::128B", "L2::256B", "noftz", NULL};
+static const char *const ACCESS_PARTS[] = {"global",
+                                           "shared",
+                                           "shared::cta",
+                                           "shared::cluster",
+                                           "local",
+                                           "param",
+                                           "param::entry",
+                                           "const",
+                                           "relaxed",
+                                           "acquire",
+                                           "release",
+                                           "volatile",
+                                           "weak",
+                                           "cta",
+                                           "cluster",
+                                           "gpu",
+                                           "sys",
+                                           "nc",
+                                           "ca",
+                                           "cg",
+                                           "cs",
+                                           "lu",
+                                           "cv",
+                                           "wb",
+                                           "wt",
+                                           "v2",
+                                           "v4",
+                                           "v8",
+                                           "L1::evict_last",
+                                           "L1::evict_first",
+                                           "L1::no_allocate",
+                                           "L1::evict_normal",
+                                           "L1::evict_unchanged",
+                                           "L2::cache_hint",
+                                           "L2::evict_last",
+                                           "L2::evict_first",
+                                           "L2::evict_normal",
+                                           "L2::64B",
+                                           "L2::128B",
+                                           "L2::256B",
+                                           "noftz",
+                                           NULL};
 
 static bool decode_access(Decoder *d, Op *op) {
     bool load = !strcmp(d->in->parts[0], "ld");
@@ -159,16 +214,26 @@ static uint64_t apply(const Op *op, uint64_t old, uint64_t value, uint64_t third
     bool is_signed = op->type >= PTX_S8 && op->type <= PTX_S64;
     bool less = is_signed ? (int64_t)widened(value, op->type) < (int64_t)widened(old, op->type) : value < old;
     switch (op->mode) {
-    case ATOM_ADD: return old + value;
-    case ATOM_MIN: return less ? value : old;
-    case ATOM_MAX: return less ? old : value;
-    case ATOM_AND: return old & value;
-    case ATOM_OR: return old | value;
-    case ATOM_XOR: return old ^ value;
-    case ATOM_EXCH: return value;
-    case ATOM_CAS: return old == value ? third : old;
-    case ATOM_INC: return old >= value ? 0 : old + 1;
-    default: return old == 0 || old > value ? value : old - 1;
+    case ATOM_ADD:
+        return old + value;
+    case ATOM_MIN:
+        return less ? value : old;
+    case ATOM_MAX:
+        return less ? old : value;
+    case ATOM_AND:
+        return old & value;
+    case ATOM_OR:
+        return old | value;
+    case ATOM_XOR:
+        return old ^ value;
+    case ATOM_EXCH:
+        return value;
+    case ATOM_CAS:
+        return old == value ? third : old;
+    case ATOM_INC:
+        return old >= value ? 0 : old + 1;
+    default:
+        return old == 0 || old > value ? value : old - 1;
     }
 }
 
@@ -209,7 +274,8 @@ static bool decode_atomic(Decoder *d, Op *op) {
     op->space = space_of(d);
     op->run = run_atomic;
     op->first_list = !strcmp(d->in->parts[0], "atom");
-    if (op->mode < 0 || op->type == TYPE_NONE || op->type == PTX_F16 || op->type == PTX_F16X2 || has(d, "async") || has(d, "v2") || has(d, "v4"))
+    if (op->mode < 0 || op->type == TYPE_NONE || op->type == PTX_F16 || op->type == PTX_F16X2 ||
+        has(d, "async") || has(d, "v2") || has(d, "v4"))
         return false;
     return take_operands(d, op, op->type);
 }
@@ -217,9 +283,14 @@ static bool decode_atomic(Decoder *d, Op *op) {
 // ---------------------------------------------------------------- addresses
 
 static void run_cvta(Warp *warp, const Op *op, uint32_t mask) {
-    static const uint64_t WINDOWS[] = {[SPACE_GLOBAL] = 0, [SPACE_SHARED] = SHARED_WINDOW, [SPACE_LOCAL] = LOCAL_WINDOW, [SPACE_PARAM] = PARAM_WINDOW, [SPACE_CONST] = 0};
+    static const uint64_t WINDOWS[] = {[SPACE_GLOBAL] = 0,
+                                       [SPACE_SHARED] = SHARED_WINDOW,
+                                       [SPACE_LOCAL] = LOCAL_WINDOW,
+                                       [SPACE_PARAM] = PARAM_WINDOW,
+                                       [SPACE_CONST] = 0};
     FOR_LANES(lane, mask) {
-        uint64_t value = lane_value(warp, &op->operands[1], (int)lane) + (uint64_t)(int64_t)op->operands[1].add;
+        uint64_t value =
+            lane_value(warp, &op->operands[1], (int)lane) + (uint64_t)(int64_t)op->operands[1].add;
         if (op->mode) // to the space
             value = WINDOWS[op->space] ? (uint32_t)value : value;
         else
@@ -250,9 +321,11 @@ static bool decode_isspacep(Decoder *d, Op *op) {
 
 static void run_mapa(Warp *warp, const Op *op, uint32_t mask) {
     FOR_LANES(lane, mask) {
-        uint64_t address = lane_value(warp, &op->operands[1], (int)lane), rank = lane_value(warp, &op->operands[2], (int)lane);
+        uint64_t address = lane_value(warp, &op->operands[1], (int)lane),
+                 rank = lane_value(warp, &op->operands[2], (int)lane);
         if (rank >= (uint64_t)warp->cta->cluster->cta_count) {
-            fault(warp, op, SIM_FAULT_BOUNDS, "mapa to CTA rank %llu of a cluster of %d", (unsigned long long)rank, warp->cta->cluster->cta_count);
+            fault(warp, op, SIM_FAULT_BOUNDS, "mapa to CTA rank %llu of a cluster of %d",
+                  (unsigned long long)rank, warp->cta->cluster->cta_count);
             return;
         }
         lane_set(warp, &op->operands[0], (int)lane, (address & ~0xFF000000ull) | rank << 24);
@@ -265,7 +338,8 @@ static bool decode_mapa(Decoder *d, Op *op) {
 }
 
 static void run_getctarank(Warp *warp, const Op *op, uint32_t mask) {
-    FOR_LANES(lane, mask) lane_set(warp, &op->operands[0], (int)lane, lane_value(warp, &op->operands[1], (int)lane) >> 24 & 0xFF);
+    FOR_LANES(lane, mask)
+    lane_set(warp, &op->operands[0], (int)lane, lane_value(warp, &op->operands[1], (int)lane) >> 24 & 0xFF);
 }
 
 static bool decode_getctarank(Decoder *d, Op *op) {
@@ -273,7 +347,9 @@ static bool decode_getctarank(Decoder *d, Op *op) {
     return take_operands(d, op, PTX_B64);
 }
 
-static void run_nothing(Warp *warp, const Op *op, uint32_t mask) { (void)warp, (void)op, (void)mask; }
+static void run_nothing(Warp *warp, const Op *op, uint32_t mask) {
+    (void)warp, (void)op, (void)mask;
+}
 
 static bool decode_hint(Decoder *d, Op *op) {
     op->run = run_nothing; // prefetches and cache policies have no effect on results
@@ -281,7 +357,11 @@ static bool decode_hint(Decoder *d, Op *op) {
 }
 
 const OpEntry ACCESS_OPS[] = {
-    {"ld", decode_access}, {"st", decode_access}, {"atom", decode_atomic}, {"red", decode_atomic}, {"cvta", decode_cvta},
-    {"isspacep", decode_isspacep}, {"mapa", decode_mapa}, {"getctarank", decode_getctarank}, {"prefetch", decode_hint},
-    {"prefetchu", decode_hint}, {"createpolicy", decode_hint}, {"discard", decode_hint}, {"applypriority", decode_hint}, {NULL, NULL},
+    {"ld", decode_access},          {"st", decode_access},
+    {"atom", decode_atomic},        {"red", decode_atomic},
+    {"cvta", decode_cvta},          {"isspacep", decode_isspacep},
+    {"mapa", decode_mapa},          {"getctarank", decode_getctarank},
+    {"prefetch", decode_hint},      {"prefetchu", decode_hint},
+    {"createpolicy", decode_hint},  {"discard", decode_hint},
+    {"applypriority", decode_hint}, {NULL, NULL},
 };

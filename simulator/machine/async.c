@@ -1,5 +1,5 @@
-// async.c: operations that complete later. Each is due after a seeded random delay; those of the tensor core complete in
-// the order in which they were issued, others in any.
+// async.c: operations that complete later. Each is due after a seeded random delay; those of the tensor core
+// complete in the order in which they were issued, others in any.
 #include "simulator/machine/machine.h"
 
 #include <stdlib.h>
@@ -39,7 +39,8 @@ Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *)) {
     async->issued.tensor = warp->tensor_after;
     async->channel = agent_base(cta) + AGENT_COPY + cta->next_channel;
     // Without tensor memory, the upper half of the channels are the tensor cores of the warps.
-    cta->next_channel = (cta->next_channel + 1) % (cta->cluster->launch->sim->is_sm100 ? LOAD_CHANNELS : LOAD_CHANNELS / 2);
+    cta->next_channel =
+        (cta->next_channel + 1) % (cta->cluster->launch->sim->is_sm100 ? LOAD_CHANNELS : LOAD_CHANNELS / 2);
     return async;
 }
 

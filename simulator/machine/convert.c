@@ -1,4 +1,5 @@
-// convert.c: cvt in the forms between scalar types and the packed forms of tensor-core types (PTX ISA: "cvt").
+// convert.c: cvt in the forms between scalar types and the packed forms of tensor-core types (PTX ISA:
+// "cvt").
 #include "simulator/engines/numbers.h"
 #include "simulator/machine/decode.h"
 
@@ -22,10 +23,15 @@ static uint32_t float_word(float value) {
 static double read_number(Number kind, uint64_t bits) {
     double wide;
     switch (kind) {
-    case NUMBER_F16: return sim_f16_to_f32((uint16_t)bits);
-    case NUMBER_BF16: return sim_bf16_to_f32((uint16_t)bits);
-    case NUMBER_F32: return word_float((uint32_t)bits);
-    default: memcpy(&wide, &bits, 8); return wide;
+    case NUMBER_F16:
+        return sim_f16_to_f32((uint16_t)bits);
+    case NUMBER_BF16:
+        return sim_bf16_to_f32((uint16_t)bits);
+    case NUMBER_F32:
+        return word_float((uint32_t)bits);
+    default:
+        memcpy(&wide, &bits, 8);
+        return wide;
     }
 }
 
@@ -61,14 +67,19 @@ static float narrow(long double x, SimRounding how) {
 }
 
 static Number number_of(const char *text) {
-    return !strcmp(text, "f16") ? NUMBER_F16 : !strcmp(text, "bf16") ? NUMBER_BF16 : !strcmp(text, "f32") ? NUMBER_F32 : !strcmp(text, "f64") ? NUMBER_F64 : NUMBER_INT;
+    return !strcmp(text, "f16")    ? NUMBER_F16
+           : !strcmp(text, "bf16") ? NUMBER_BF16
+           : !strcmp(text, "f32")  ? NUMBER_F32
+           : !strcmp(text, "f64")  ? NUMBER_F64
+                                   : NUMBER_INT;
 }
 
 static int64_t extend_int(uint64_t bits, int type) {
     int width = 8 * ptx_type_bytes((PtxType)type);
     if (width == 64)
         return (int64_t)bits;
-    return type >= PTX_S8 && type <= PTX_S64 ? (int64_t)(bits << (64 - width)) >> (64 - width) : (int64_t)(bits & ((1ull << width) - 1));
+    return type >= PTX_S8 && type <= PTX_S64 ? (int64_t)(bits << (64 - width)) >> (64 - width)
+                                             : (int64_t)(bits & ((1ull << width) - 1));
 }
 
 static uint64_t clamp_int(int64_t value, bool from_unsigned, int type) {
@@ -78,7 +89,8 @@ static uint64_t clamp_int(int64_t value, bool from_unsigned, int type) {
         return is_signed ? (1ull << (bits - 1)) - 1 : bits == 64 ? (uint64_t)value : (1ull << bits) - 1;
     if (bits == 64)
         return !is_signed && value < 0 ? 0 : (uint64_t)value;
-    int64_t low = is_signed ? -(1ll << (bits - 1)) : 0, high = is_signed ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;
+    int64_t low = is_signed ? -(1ll << (bits - 1)) : 0,
+            high = is_signed ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;
     return (uint64_t)(value < low ? low : value > high ? high : value);
 }
 
@@ -88,7 +100,8 @@ static uint64_t convert(const Op *op, uint64_t bits) {
     if (from == NUMBER_INT && to == NUMBER_INT) {
         int64_t value = extend_int(bits, op->type2);
         bool from_unsigned = op->type2 >= PTX_U8 && op->type2 <= PTX_U64;
-        uint64_t result = op->saturate ? clamp_int(value, from_unsigned && op->type2 == PTX_U64, op->type) : (uint64_t)value;
+        uint64_t result = op->saturate ? clamp_int(value, from_unsigned && op->type2 == PTX_U64, op->type)
+                                       : (uint64_t)value;
         int width = 8 * ptx_type_bytes((PtxType)op->type);
         // The destination register may be wider: sign- or zero-extended to it.
         return (uint64_t)extend_int(width == 64 ? result : result & ((1ull << width) - 1), op->type);
@@ -104,7 +117,8 @@ static uint64_t convert(const Op *op, uint64_t bits) {
         }
         if (to == NUMBER_F32)
             return float_word(narrow(exact, how));
-        return to == NUMBER_F16 ? sim_f32_to_f16((float)exact, how, false, op->saturate) : sim_f32_to_bf16((float)exact, how, false, op->saturate);
+        return to == NUMBER_F16 ? sim_f32_to_f16((float)exact, how, false, op->saturate)
+                                : sim_f32_to_bf16((float)exact, how, false, op->saturate);
     }
     double value = read_number(from, bits);
     if (op->ftz && from == NUMBER_F32 && fabs(value) < 1.17549435e-38)
@@ -126,7 +140,8 @@ static uint64_t convert(const Op *op, uint64_t bits) {
             return 0x7FFFFFFF;
         return float_word(op->ftz && fabsf(result) < 1.17549435e-38f ? copysignf(0, result) : result);
     }
-    return to == NUMBER_F16 ? sim_f32_to_f16((float)value, how, op->relu, false) : sim_f32_to_bf16((float)value, how, op->relu, false);
+    return to == NUMBER_F16 ? sim_f32_to_f16((float)value, how, op->relu, false)
+                            : sim_f32_to_bf16((float)value, how, op->relu, false);
 }
 
 static void run_convert(Warp *warp, const Op *op, uint32_t mask) {
@@ -142,32 +157,44 @@ typedef enum { PACK_F16, PACK_BF16, PACK_E4M3, PACK_E5M2, PACK_UE8M0 } Pack;
 
 static uint32_t pack_one(const Op *op, Pack to, float value) {
     switch (to) {
-    case PACK_F16: return sim_f32_to_f16(value, (SimRounding)op->mode2, op->relu, op->saturate);
-    case PACK_BF16: return sim_f32_to_bf16(value, (SimRounding)op->mode2, op->relu, op->saturate);
-    case PACK_E4M3: return sim_f32_to_e4m3(value, op->relu);
-    case PACK_E5M2: return sim_f32_to_e5m2(value, op->relu);
-    default: return sim_f32_to_ue8m0(value, (SimRounding)op->mode2, op->saturate);
+    case PACK_F16:
+        return sim_f32_to_f16(value, (SimRounding)op->mode2, op->relu, op->saturate);
+    case PACK_BF16:
+        return sim_f32_to_bf16(value, (SimRounding)op->mode2, op->relu, op->saturate);
+    case PACK_E4M3:
+        return sim_f32_to_e4m3(value, op->relu);
+    case PACK_E5M2:
+        return sim_f32_to_e5m2(value, op->relu);
+    default:
+        return sim_f32_to_ue8m0(value, (SimRounding)op->mode2, op->saturate);
     }
 }
 
 static float unpack_one(Pack from, uint32_t bits) {
     switch (from) {
-    case PACK_F16: return sim_f16_to_f32((uint16_t)bits);
-    case PACK_BF16: return sim_bf16_to_f32((uint16_t)bits);
-    case PACK_E4M3: return sim_e4m3_to_f32((uint8_t)bits);
-    case PACK_E5M2: return sim_e5m2_to_f32((uint8_t)bits);
-    default: return sim_ue8m0_to_f32((uint8_t)bits);
+    case PACK_F16:
+        return sim_f16_to_f32((uint16_t)bits);
+    case PACK_BF16:
+        return sim_bf16_to_f32((uint16_t)bits);
+    case PACK_E4M3:
+        return sim_e4m3_to_f32((uint8_t)bits);
+    case PACK_E5M2:
+        return sim_e5m2_to_f32((uint8_t)bits);
+    default:
+        return sim_ue8m0_to_f32((uint8_t)bits);
     }
 }
 
-static int pack_bits(Pack pack) { return pack <= PACK_BF16 ? 16 : 8; }
+static int pack_bits(Pack pack) {
+    return pack <= PACK_BF16 ? 16 : 8;
+}
 
 // cvt d, high, low: the first source goes to the upper half.
 static void run_pack_floats(Warp *warp, const Op *op, uint32_t mask) {
     Pack to = (Pack)op->mode;
     if (mask == ALL_LANES && to <= PACK_BF16 && op->mode2 == SIM_RN && !op->relu && !op->saturate) {
-        (to == PACK_BF16 ? sim_pack_bf16_x32 : sim_pack_f16_x32)(reg32(warp, &op->operands[0]), regf(warp, &op->operands[1]),
-                                                                 regf(warp, &op->operands[2]));
+        (to == PACK_BF16 ? sim_pack_bf16_x32 : sim_pack_f16_x32)(
+            reg32(warp, &op->operands[0]), regf(warp, &op->operands[1]), regf(warp, &op->operands[2]));
         return;
     }
     FOR_LANES(lane, mask) {
@@ -198,7 +225,8 @@ static int pack_of(const char *text) {
 }
 
 static bool decode_convert(Decoder *d, Op *op) {
-    static const char *const MODIFIERS[] = {"rn", "rz", "rp", "rm", "rni", "rzi", "rpi", "rmi", "ftz", "sat", "satfinite", "relu", NULL};
+    static const char *const MODIFIERS[] = {"rn",  "rz",  "rp",  "rm",        "rni",  "rzi", "rpi",
+                                            "rmi", "ftz", "sat", "satfinite", "relu", NULL};
     const char *types[2] = {0};
     int count = 0;
     for (int i = 1; i < d->in->part_count; i++) {
@@ -213,7 +241,10 @@ static bool decode_convert(Decoder *d, Op *op) {
     }
     if (count != 2)
         return false;
-    op->mode2 = has(d, "rz") || has(d, "rzi") ? SIM_RZ : has(d, "rp") || has(d, "rpi") ? SIM_RP : has(d, "rm") || has(d, "rmi") ? SIM_RM : SIM_RN;
+    op->mode2 = has(d, "rz") || has(d, "rzi")   ? SIM_RZ
+                : has(d, "rp") || has(d, "rpi") ? SIM_RP
+                : has(d, "rm") || has(d, "rmi") ? SIM_RM
+                                                : SIM_RN;
     op->ftz = has(d, "ftz");
     op->relu = has(d, "relu");
     op->saturate = has(d, "sat") || has(d, "satfinite");

@@ -6,7 +6,17 @@
 #include <math.h>
 #include <string.h>
 
-enum { NO_REDUCTION, REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_DEC, REDUCE_AND, REDUCE_OR, REDUCE_XOR };
+enum {
+    NO_REDUCTION,
+    REDUCE_ADD,
+    REDUCE_MIN,
+    REDUCE_MAX,
+    REDUCE_INC,
+    REDUCE_DEC,
+    REDUCE_AND,
+    REDUCE_OR,
+    REDUCE_XOR
+};
 
 // ---------------------------------------------------------------- one element of a reduction
 
@@ -22,12 +32,18 @@ static void reduce_element(uint8_t *to, const uint8_t *from, int kind, int bytes
     memcpy(&a, to, (size_t)bytes);
     memcpy(&b, from, (size_t)bytes);
     if (kind == FLOAT32 || kind == FLOAT32_FTZ || kind == FLOAT16 || kind == BFLOAT16) {
-        float x = kind == FLOAT16 ? sim_f16_to_f32((uint16_t)a) : kind == BFLOAT16 ? sim_bf16_to_f32((uint16_t)a) : as_float((uint32_t)a);
-        float y = kind == FLOAT16 ? sim_f16_to_f32((uint16_t)b) : kind == BFLOAT16 ? sim_bf16_to_f32((uint16_t)b) : as_float((uint32_t)b);
+        float x = kind == FLOAT16    ? sim_f16_to_f32((uint16_t)a)
+                  : kind == BFLOAT16 ? sim_bf16_to_f32((uint16_t)a)
+                                     : as_float((uint32_t)a);
+        float y = kind == FLOAT16    ? sim_f16_to_f32((uint16_t)b)
+                  : kind == BFLOAT16 ? sim_bf16_to_f32((uint16_t)b)
+                                     : as_float((uint32_t)b);
         float r = how == REDUCE_MIN ? fminf(x, y) : how == REDUCE_MAX ? fmaxf(x, y) : x + y;
         uint32_t word;
         memcpy(&word, &r, 4);
-        a = kind == FLOAT16 ? sim_f32_to_f16(r, SIM_RN, false, false) : kind == BFLOAT16 ? sim_f32_to_bf16(r, SIM_RN, false, false) : word;
+        a = kind == FLOAT16    ? sim_f32_to_f16(r, SIM_RN, false, false)
+            : kind == BFLOAT16 ? sim_f32_to_bf16(r, SIM_RN, false, false)
+                               : word;
     } else {
         bool less = kind == INT32 ? (int32_t)b < (int32_t)a : b < a;
         a = how == REDUCE_ADD   ? a + b
@@ -53,7 +69,8 @@ typedef struct {
 static uint8_t *shared_bytes(const Box *box, uint32_t address, int length, bool write) {
     uint32_t offset = (address & 0xFFFFFF) - SHARED_BASE;
     if ((address & 0xFFFFFF) < SHARED_BASE || offset + (uint32_t)length > box->cta->shared_bytes) {
-        fault_async(box->issuer, box->async, SIM_FAULT_BOUNDS, "the tile reaches shared offset %u of %u bytes", offset, box->cta->shared_bytes);
+        fault_async(box->issuer, box->async, SIM_FAULT_BOUNDS,
+                    "the tile reaches shared offset %u of %u bytes", offset, box->cta->shared_bytes);
         return NULL;
     }
     if (write ? !race_shared_write(box->cta, NULL, box->async->op, box->async, offset, (uint32_t)length)
@@ -66,7 +83,9 @@ static uint8_t *global_bytes(const Box *box, uint64_t address, int length, bool 
     Sim *sim = box->issuer->cluster->launch->sim;
     Allocation *a = machine_allocation(sim, address, (uint64_t)length);
     if (!a) {
-        fault_async(box->issuer, box->async, SIM_FAULT_BOUNDS, "%d bytes at global address 0x%llx are outside every allocation", length, (unsigned long long)address);
+        fault_async(box->issuer, box->async, SIM_FAULT_BOUNDS,
+                    "%d bytes at global address 0x%llx are outside every allocation", length,
+                    (unsigned long long)address);
         return NULL;
     }
     uint64_t at = address - a->address;
@@ -75,8 +94,10 @@ static uint8_t *global_bytes(const Box *box, uint64_t address, int length, bool 
         return a->data + at;
     }
     if (memchr(a->written + at, 0, (size_t)length)) {
-        fault_async(box->issuer, box->async, SIM_FAULT_UNWRITTEN, "global address 0x%llx (byte %llu of an allocation of %zu) is read, but was never written",
-                    (unsigned long long)address, (unsigned long long)at, a->bytes);
+        fault_async(
+            box->issuer, box->async, SIM_FAULT_UNWRITTEN,
+            "global address 0x%llx (byte %llu of an allocation of %zu) is read, but was never written",
+            (unsigned long long)address, (unsigned long long)at, a->bytes);
         return NULL;
     }
     return a->data + at;
@@ -129,7 +150,8 @@ static void complete_load(Cta *cta, Async *async) {
         Box box = {&cluster->ctas[rank], cta, async};
         if (!sim_tensor_map_walk(&async->map, async->coordinates, async->shared & 0xFFFFFF, load_piece, &box))
             return;
-        uint32_t barrier = async->multicast ? (async->barrier & 0xFFFFFF) | (uint32_t)rank << 24 : async->barrier;
+        uint32_t barrier =
+            async->multicast ? (async->barrier & 0xFFFFFF) | (uint32_t)rank << 24 : async->barrier;
         mbarrier_complete_bytes(cta, async, barrier, sim_tensor_map_box_bytes(&async->map));
     }
 }
@@ -158,7 +180,8 @@ static void complete_bulk_load(Cta *cta, Async *async) {
         for (uint32_t i = 0; i < async->bytes; i += 16)
             if (!load_piece(&box, (async->shared & 0xFFFFFF) + i, async->global + i, 16, true))
                 return;
-        uint32_t barrier = async->multicast ? (async->barrier & 0xFFFFFF) | (uint32_t)rank << 24 : async->barrier;
+        uint32_t barrier =
+            async->multicast ? (async->barrier & 0xFFFFFF) | (uint32_t)rank << 24 : async->barrier;
         mbarrier_complete_bytes(cta, async, barrier, async->bytes);
     }
 }
@@ -182,7 +205,8 @@ static void complete_shared_copy(Cta *cta, Async *async) { // to another CTA's s
         if (!async->reduction)
             memcpy(target, source, 16);
         for (int at = 0; async->reduction && at < 16; at += async->map.dtype_bytes)
-            reduce_element(target + at, source + at, async->map.kind, async->map.dtype_bytes, async->reduction);
+            reduce_element(target + at, source + at, async->map.kind, async->map.dtype_bytes,
+                           async->reduction);
     }
     mbarrier_complete_bytes(cta, async, async->barrier, async->bytes);
 }
@@ -197,13 +221,15 @@ static bool read_map(Warp *warp, const Op *op, uint64_t address, SimTensorMap *m
     Launch *launch = warp->cta->cluster->launch;
     const uint8_t *bytes;
     if (address % 64) {
-        fault(warp, op, SIM_FAULT_ALIGNMENT, "the tensor map at 0x%llx is not aligned to 64 bytes", (unsigned long long)address);
+        fault(warp, op, SIM_FAULT_ALIGNMENT, "the tensor map at 0x%llx is not aligned to 64 bytes",
+              (unsigned long long)address);
         return false;
     }
     if ((address & WINDOW_MASK) == PARAM_WINDOW) {
         uint32_t offset = (uint32_t)address;
         if (offset + 128ull > launch->param_bytes) {
-            fault(warp, op, SIM_FAULT_BOUNDS, "tensor map at parameter offset %u of %zu", offset, launch->param_bytes);
+            fault(warp, op, SIM_FAULT_BOUNDS, "tensor map at parameter offset %u of %zu", offset,
+                  launch->param_bytes);
             return false;
         }
         bytes = launch->params + offset;
@@ -211,7 +237,8 @@ static bool read_map(Warp *warp, const Op *op, uint64_t address, SimTensorMap *m
         return false;
     }
     if (!sim_tensor_map_decode(bytes, map)) {
-        fault(warp, op, SIM_FAULT_DESCRIPTOR, "the 128 bytes at 0x%llx are no tensor map of this device", (unsigned long long)address);
+        fault(warp, op, SIM_FAULT_DESCRIPTOR, "the 128 bytes at 0x%llx are no tensor map of this device",
+              (unsigned long long)address);
         return false;
     }
     return true;
@@ -219,12 +246,14 @@ static bool read_map(Warp *warp, const Op *op, uint64_t address, SimTensorMap *m
 
 static bool check_tile_place(Warp *warp, const Op *op, const SimTensorMap *map, uint32_t shared) {
     if (map->rank != op->count) {
-        fault(warp, op, SIM_FAULT_DESCRIPTOR, "a copy of %d dimensions with a tensor map of %d", op->count, map->rank);
+        fault(warp, op, SIM_FAULT_DESCRIPTOR, "a copy of %d dimensions with a tensor map of %d", op->count,
+              map->rank);
         return false;
     }
     uint32_t align = map->swizzle_bytes ? (uint32_t)map->swizzle_bytes * 8 : 128;
     if ((shared & 0xFFFFFF) % align) {
-        fault(warp, op, SIM_FAULT_ALIGNMENT, "shared address 0x%x of a tile must be aligned to %u bytes for its swizzle", shared, align);
+        fault(warp, op, SIM_FAULT_ALIGNMENT,
+              "shared address 0x%x of a tile must be aligned to %u bytes for its swizzle", shared, align);
         return false;
     }
     return true;
@@ -238,7 +267,8 @@ static void run_tensor_load(Warp *warp, const Op *op, uint32_t mask) {
         async->thread = (uint32_t)warp->number * LANES + lane;
         async->shared = (uint32_t)value_at(warp, op, 0, (int)lane);
         async->barrier = (uint32_t)value_at(warp, op, 2 + op->count, (int)lane);
-        if (!read_map(warp, op, value_at(warp, op, 1, (int)lane), &async->map) || !check_tile_place(warp, op, &async->map, async->shared))
+        if (!read_map(warp, op, value_at(warp, op, 1, (int)lane), &async->map) ||
+            !check_tile_place(warp, op, &async->map, async->shared))
             return;
         for (int i = 0; i < op->count; i++)
             async->coordinates[i] = (int32_t)value_at(warp, op, 2 + i, (int)lane);
@@ -270,7 +300,8 @@ static void run_tensor_store(Warp *warp, const Op *op, uint32_t mask) {
 enum { BULK_LOAD, BULK_STORE, BULK_SHARED };
 
 static void run_bulk(Warp *warp, const Op *op, uint32_t mask) {
-    static void (*const COMPLETE[])(Cta *, Async *) = {complete_bulk_load, complete_bulk_store, complete_shared_copy};
+    static void (*const COMPLETE[])(Cta *, Async *) = {complete_bulk_load, complete_bulk_store,
+                                                       complete_shared_copy};
     FOR_LANES(lane, mask) {
         Async *async = async_new(warp, op, COMPLETE[op->mode2]);
         if (!async)
@@ -288,8 +319,9 @@ static void run_bulk(Warp *warp, const Op *op, uint32_t mask) {
         async->map.kind = op->type;
         async->map.dtype_bytes = op->count;
         if (async->bytes % 16 || async->shared % 16 || async->global % 16) {
-            fault(warp, op, SIM_FAULT_ALIGNMENT, "a bulk copy needs addresses and size in multiples of 16 bytes: 0x%x, 0x%llx, %u", async->shared,
-                  (unsigned long long)async->global, async->bytes);
+            fault(warp, op, SIM_FAULT_ALIGNMENT,
+                  "a bulk copy needs addresses and size in multiples of 16 bytes: 0x%x, 0x%llx, %u",
+                  async->shared, (unsigned long long)async->global, async->bytes);
             return;
         }
         if (op->immediate)
@@ -298,7 +330,9 @@ static void run_bulk(Warp *warp, const Op *op, uint32_t mask) {
     }
 }
 
-static void run_nothing(Warp *warp, const Op *op, uint32_t mask) { (void)warp, (void)op, (void)mask; }
+static void run_nothing(Warp *warp, const Op *op, uint32_t mask) {
+    (void)warp, (void)op, (void)mask;
+}
 
 static void run_commit_group(Warp *warp, const Op *op, uint32_t mask) {
     (void)op;
@@ -369,7 +403,12 @@ static bool decode_copy(Decoder *d, Op *op) {
     op->mode2 = to_global ? BULK_STORE : has(d, "global") ? BULK_LOAD : BULK_SHARED;
     op->immediate = has(d, "multicast::cluster");
     // The element kinds of tensor maps serve the reductions (CUtensorMapDataType).
-    op->type = has(d, "f32") ? 7 : has(d, "f16") ? 6 : has(d, "bf16") ? 9 : has(d, "s32") ? 3 : has(d, "u64") || has(d, "s64") ? 4 : 2;
+    op->type = has(d, "f32")                    ? 7
+               : has(d, "f16")                  ? 6
+               : has(d, "bf16")                 ? 9
+               : has(d, "s32")                  ? 3
+               : has(d, "u64") || has(d, "s64") ? 4
+                                                : 2;
     op->count = has(d, "f16") || has(d, "bf16") ? 2 : op->type == 4 ? 8 : 4;
     if (op->mode && op->mode2 == BULK_LOAD)
         return fail(d, "unsupported form %s", d->in->text);

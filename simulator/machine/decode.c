@@ -13,13 +13,16 @@ bool has(const Decoder *d, const char *wanted) {
     return false;
 }
 
-const char *part(const Decoder *d, int i) { return i < d->in->part_count ? d->in->parts[i] : ""; }
+const char *part(const Decoder *d, int i) {
+    return i < d->in->part_count ? d->in->parts[i] : "";
+}
 
 int type_of(const char *text) {
     static const char *const NAMES[PTX_TYPE_COUNT] = {
-        [PTX_PRED] = "pred", [PTX_B8] = "b8",   [PTX_B16] = "b16", [PTX_B32] = "b32",     [PTX_B64] = "b64", [PTX_B128] = "b128",
-        [PTX_U8] = "u8",     [PTX_U16] = "u16", [PTX_U32] = "u32", [PTX_U64] = "u64",     [PTX_S8] = "s8",   [PTX_S16] = "s16",
-        [PTX_S32] = "s32",   [PTX_S64] = "s64", [PTX_F16] = "f16", [PTX_F16X2] = "f16x2", [PTX_F32] = "f32", [PTX_F64] = "f64",
+        [PTX_PRED] = "pred",   [PTX_B8] = "b8",   [PTX_B16] = "b16", [PTX_B32] = "b32", [PTX_B64] = "b64",
+        [PTX_B128] = "b128",   [PTX_U8] = "u8",   [PTX_U16] = "u16", [PTX_U32] = "u32", [PTX_U64] = "u64",
+        [PTX_S8] = "s8",       [PTX_S16] = "s16", [PTX_S32] = "s32", [PTX_S64] = "s64", [PTX_F16] = "f16",
+        [PTX_F16X2] = "f16x2", [PTX_F32] = "f32", [PTX_F64] = "f64",
     };
     for (int i = 0; i < PTX_TYPE_COUNT; i++)
         if (NAMES[i] && !strcmp(NAMES[i], text))
@@ -62,20 +65,48 @@ static int special_number(const char *name) {
         const char *name;
         int number;
     } SPECIALS[] = {
-        {"%tid.x", SPECIAL_TID_X}, {"%tid.y", SPECIAL_TID_Y}, {"%tid.z", SPECIAL_TID_Z}, {"%ntid.x", SPECIAL_NTID_X},
-        {"%ntid.y", SPECIAL_NTID_Y}, {"%ntid.z", SPECIAL_NTID_Z}, {"%ctaid.x", SPECIAL_CTAID_X}, {"%ctaid.y", SPECIAL_CTAID_Y},
-        {"%ctaid.z", SPECIAL_CTAID_Z}, {"%nctaid.x", SPECIAL_NCTAID_X}, {"%nctaid.y", SPECIAL_NCTAID_Y},
-        {"%nctaid.z", SPECIAL_NCTAID_Z}, {"%laneid", SPECIAL_LANEID}, {"%warpid", SPECIAL_WARPID}, {"%nwarpid", SPECIAL_NWARPID},
-        {"%smid", SPECIAL_SMID}, {"%nsmid", SPECIAL_NSMID}, {"%cluster_ctarank", SPECIAL_CLUSTER_RANK},
-        {"%cluster_nctarank", SPECIAL_CLUSTER_SIZE}, {"%clusterid.x", SPECIAL_CLUSTERID_X}, {"%clusterid.y", SPECIAL_CLUSTERID_Y},
-        {"%clusterid.z", SPECIAL_CLUSTERID_Z}, {"%nclusterid.x", SPECIAL_NCLUSTERID_X}, {"%nclusterid.y", SPECIAL_NCLUSTERID_Y},
-        {"%nclusterid.z", SPECIAL_NCLUSTERID_Z}, {"%cluster_ctaid.x", SPECIAL_CLUSTER_CTAID_X},
-        {"%cluster_ctaid.y", SPECIAL_CLUSTER_CTAID_Y}, {"%cluster_ctaid.z", SPECIAL_CLUSTER_CTAID_Z},
-        {"%cluster_nctaid.x", SPECIAL_CLUSTER_NCTAID_X}, {"%cluster_nctaid.y", SPECIAL_CLUSTER_NCTAID_Y},
-        {"%cluster_nctaid.z", SPECIAL_CLUSTER_NCTAID_Z}, {"%lanemask_eq", SPECIAL_LANEMASK_EQ}, {"%lanemask_le", SPECIAL_LANEMASK_LE},
-        {"%lanemask_lt", SPECIAL_LANEMASK_LT}, {"%lanemask_ge", SPECIAL_LANEMASK_GE}, {"%lanemask_gt", SPECIAL_LANEMASK_GT},
-        {"%dynamic_smem_size", SPECIAL_DYNAMIC_SHARED}, {"%is_explicit_cluster", SPECIAL_EXPLICIT_CLUSTER}, {"%clock", SPECIAL_CLOCK}, {"%clock64", SPECIAL_CLOCK},
-        {"%globaltimer", SPECIAL_CLOCK}, {"%globaltimer_lo", SPECIAL_CLOCK},
+        {"%tid.x", SPECIAL_TID_X},
+        {"%tid.y", SPECIAL_TID_Y},
+        {"%tid.z", SPECIAL_TID_Z},
+        {"%ntid.x", SPECIAL_NTID_X},
+        {"%ntid.y", SPECIAL_NTID_Y},
+        {"%ntid.z", SPECIAL_NTID_Z},
+        {"%ctaid.x", SPECIAL_CTAID_X},
+        {"%ctaid.y", SPECIAL_CTAID_Y},
+        {"%ctaid.z", SPECIAL_CTAID_Z},
+        {"%nctaid.x", SPECIAL_NCTAID_X},
+        {"%nctaid.y", SPECIAL_NCTAID_Y},
+        {"%nctaid.z", SPECIAL_NCTAID_Z},
+        {"%laneid", SPECIAL_LANEID},
+        {"%warpid", SPECIAL_WARPID},
+        {"%nwarpid", SPECIAL_NWARPID},
+        {"%smid", SPECIAL_SMID},
+        {"%nsmid", SPECIAL_NSMID},
+        {"%cluster_ctarank", SPECIAL_CLUSTER_RANK},
+        {"%cluster_nctarank", SPECIAL_CLUSTER_SIZE},
+        {"%clusterid.x", SPECIAL_CLUSTERID_X},
+        {"%clusterid.y", SPECIAL_CLUSTERID_Y},
+        {"%clusterid.z", SPECIAL_CLUSTERID_Z},
+        {"%nclusterid.x", SPECIAL_NCLUSTERID_X},
+        {"%nclusterid.y", SPECIAL_NCLUSTERID_Y},
+        {"%nclusterid.z", SPECIAL_NCLUSTERID_Z},
+        {"%cluster_ctaid.x", SPECIAL_CLUSTER_CTAID_X},
+        {"%cluster_ctaid.y", SPECIAL_CLUSTER_CTAID_Y},
+        {"%cluster_ctaid.z", SPECIAL_CLUSTER_CTAID_Z},
+        {"%cluster_nctaid.x", SPECIAL_CLUSTER_NCTAID_X},
+        {"%cluster_nctaid.y", SPECIAL_CLUSTER_NCTAID_Y},
+        {"%cluster_nctaid.z", SPECIAL_CLUSTER_NCTAID_Z},
+        {"%lanemask_eq", SPECIAL_LANEMASK_EQ},
+        {"%lanemask_le", SPECIAL_LANEMASK_LE},
+        {"%lanemask_lt", SPECIAL_LANEMASK_LT},
+        {"%lanemask_ge", SPECIAL_LANEMASK_GE},
+        {"%lanemask_gt", SPECIAL_LANEMASK_GT},
+        {"%dynamic_smem_size", SPECIAL_DYNAMIC_SHARED},
+        {"%is_explicit_cluster", SPECIAL_EXPLICIT_CLUSTER},
+        {"%clock", SPECIAL_CLOCK},
+        {"%clock64", SPECIAL_CLOCK},
+        {"%globaltimer", SPECIAL_CLOCK},
+        {"%globaltimer_lo", SPECIAL_CLOCK},
     };
     for (size_t i = 0; i < sizeof SPECIALS / sizeof SPECIALS[0]; i++)
         if (!strcmp(SPECIALS[i].name, name))
@@ -109,24 +140,42 @@ static uint64_t special_value(const Warp *warp, int special, uint64_t value, int
     if (special >= SPECIAL_CLUSTER_NCTAID_X && special <= SPECIAL_CLUSTER_NCTAID_Z)
         return size[special - SPECIAL_CLUSTER_NCTAID_X];
     switch (special) {
-    case SPECIAL_LANEID: return (uint64_t)lane;
-    case SPECIAL_WARPID: return (uint64_t)warp->number;
-    case SPECIAL_NWARPID: return (uint64_t)cta->warp_count;
-    case SPECIAL_SMID: return (uint64_t)cta->sm;
-    case SPECIAL_NSMID: return (uint64_t)launch->sim->sm_count;
-    case SPECIAL_CLUSTER_RANK: return rank;
-    case SPECIAL_CLUSTER_SIZE: return (uint64_t)cta->cluster->cta_count;
-    case SPECIAL_LANEMASK_EQ: return 1u << lane;
-    case SPECIAL_LANEMASK_LE: return lane == 31 ? ALL_LANES : (1u << (lane + 1)) - 1;
-    case SPECIAL_LANEMASK_LT: return (1u << lane) - 1;
-    case SPECIAL_LANEMASK_GE: return ~((1u << lane) - 1);
-    case SPECIAL_LANEMASK_GT: return lane == 31 ? 0 : ~((1u << (lane + 1)) - 1);
-    case SPECIAL_DYNAMIC_SHARED: return launch->dynamic_shared;
-    case SPECIAL_EXPLICIT_CLUSTER: return cta->cluster->cta_count > 1 || launch->program->entry->cluster[0] > 0;
-    case SPECIAL_CLOCK: return cta->cluster->now;
-    case SPECIAL_SHARED_ADDRESS: return (rank << 24) + SHARED_BASE + value;
-    case SPECIAL_EXTERN_SHARED: return (rank << 24) + SHARED_BASE + launch->static_shared + value;
-    default: return value;
+    case SPECIAL_LANEID:
+        return (uint64_t)lane;
+    case SPECIAL_WARPID:
+        return (uint64_t)warp->number;
+    case SPECIAL_NWARPID:
+        return (uint64_t)cta->warp_count;
+    case SPECIAL_SMID:
+        return (uint64_t)cta->sm;
+    case SPECIAL_NSMID:
+        return (uint64_t)launch->sim->sm_count;
+    case SPECIAL_CLUSTER_RANK:
+        return rank;
+    case SPECIAL_CLUSTER_SIZE:
+        return (uint64_t)cta->cluster->cta_count;
+    case SPECIAL_LANEMASK_EQ:
+        return 1u << lane;
+    case SPECIAL_LANEMASK_LE:
+        return lane == 31 ? ALL_LANES : (1u << (lane + 1)) - 1;
+    case SPECIAL_LANEMASK_LT:
+        return (1u << lane) - 1;
+    case SPECIAL_LANEMASK_GE:
+        return ~((1u << lane) - 1);
+    case SPECIAL_LANEMASK_GT:
+        return lane == 31 ? 0 : ~((1u << (lane + 1)) - 1);
+    case SPECIAL_DYNAMIC_SHARED:
+        return launch->dynamic_shared;
+    case SPECIAL_EXPLICIT_CLUSTER:
+        return cta->cluster->cta_count > 1 || launch->program->entry->cluster[0] > 0;
+    case SPECIAL_CLOCK:
+        return cta->cluster->now;
+    case SPECIAL_SHARED_ADDRESS:
+        return (rank << 24) + SHARED_BASE + value;
+    case SPECIAL_EXTERN_SHARED:
+        return (rank << 24) + SHARED_BASE + launch->static_shared + value;
+    default:
+        return value;
     }
 }
 
@@ -147,7 +196,8 @@ void decode_init_registers(const Program *program, Warp *warp) {
 static int32_t constant_place(Decoder *d, int bytes, uint64_t value, int special) {
     Program *program = d->program;
     for (int i = 0; i < program->constant_count; i++)
-        if (program->constants[i].bytes == bytes && program->constants[i].value == value && program->constants[i].special == special)
+        if (program->constants[i].bytes == bytes && program->constants[i].value == value &&
+            program->constants[i].special == special)
             return program->constants[i].at;
     if (program->constant_count == program->constant_capacity) {
         int capacity = program->constant_capacity ? 2 * program->constant_capacity : 64;
@@ -174,19 +224,25 @@ static bool add_operand(Decoder *d, Operand operand) {
     return operand.at != -2;
 }
 
-static Operand register_place(Decoder *d, int number) { return d->program->register_places[number]; }
+static Operand register_place(Decoder *d, int number) {
+    return d->program->register_places[number];
+}
 
 static bool symbol_operand(Decoder *d, const PtxOperand *in, Operand *out) {
     const PtxSymbol *symbol = &d->module->ptx->symbols[in->symbol];
     switch (symbol->space) {
     case PTX_SPACE_SHARED:
-        out->at = constant_place(d, out->bytes, (uint64_t)((symbol->is_extern ? 0 : symbol->offset) + in->offset),
-                                 symbol->is_extern ? SPECIAL_EXTERN_SHARED : SPECIAL_SHARED_ADDRESS);
+        out->at =
+            constant_place(d, out->bytes, (uint64_t)((symbol->is_extern ? 0 : symbol->offset) + in->offset),
+                           symbol->is_extern ? SPECIAL_EXTERN_SHARED : SPECIAL_SHARED_ADDRESS);
         return true;
     case PTX_SPACE_PARAM:
-    case PTX_SPACE_LOCAL: out->at = constant_place(d, out->bytes, (uint64_t)(symbol->offset + in->offset), SPECIAL_NONE); return true;
+    case PTX_SPACE_LOCAL:
+        out->at = constant_place(d, out->bytes, (uint64_t)(symbol->offset + in->offset), SPECIAL_NONE);
+        return true;
     default:
-        out->at = constant_place(d, out->bytes, d->module->global_symbols[in->symbol] + (uint64_t)in->offset, SPECIAL_NONE);
+        out->at = constant_place(d, out->bytes, d->module->global_symbols[in->symbol] + (uint64_t)in->offset,
+                                 SPECIAL_NONE);
         return true;
     }
 }
@@ -202,7 +258,9 @@ static bool flatten(Decoder *d, const PtxOperand *in, int bytes) {
         if (!add_operand(d, out))
             return false;
         return in->second < 0 || add_operand(d, register_place(d, in->second));
-    case PTX_INT: out.at = constant_place(d, bytes, (uint64_t)in->integer, SPECIAL_NONE); return add_operand(d, out);
+    case PTX_INT:
+        out.at = constant_place(d, bytes, (uint64_t)in->integer, SPECIAL_NONE);
+        return add_operand(d, out);
     case PTX_FLOAT: {
         uint64_t bits = (uint64_t)in->integer;
         if (in->is_double && bytes == 4) {
@@ -216,7 +274,8 @@ static bool flatten(Decoder *d, const PtxOperand *in, int bytes) {
         out.at = constant_place(d, bytes, bits, SPECIAL_NONE);
         return add_operand(d, out);
     }
-    case PTX_SYMBOL: return symbol_operand(d, in, &out) && add_operand(d, out);
+    case PTX_SYMBOL:
+        return symbol_operand(d, in, &out) && add_operand(d, out);
     case PTX_SPECIAL: {
         int special = special_number(in->name);
         if (special == SPECIAL_NONE)
@@ -243,14 +302,16 @@ static bool flatten(Decoder *d, const PtxOperand *in, int bytes) {
                 return false;
         return true;
     }
-    default: return add_operand(d, out); // labels and names
+    default:
+        return add_operand(d, out); // labels and names
     }
 }
 
 int operand_width(const PtxOperand *operand) {
     switch (operand->kind) {
     case PTX_REG:
-    case PTX_SINK: return operand->second < 0 ? 1 : 2;
+    case PTX_SINK:
+        return operand->second < 0 ? 1 : 2;
     case PTX_TENSOR:
     case PTX_VECTOR: {
         int width = 0;
@@ -258,7 +319,8 @@ int operand_width(const PtxOperand *operand) {
             width += operand_width(&operand->items[i]);
         return width;
     }
-    default: return 1;
+    default:
+        return 1;
     }
 }
 
@@ -284,9 +346,11 @@ bool take_operands(Decoder *d, Op *op, int type) {
 
 // ---------------------------------------------------------------- instructions
 
-// Operands without a place (_ and names) may only stand where an instruction gives results that it need not keep.
+// Operands without a place (_ and names) may only stand where an instruction gives results that it need not
+// keep.
 static bool places_are_good(Decoder *d, const Op *op) {
-    static const char *const FIRST[] = {"mbarrier", "elect", "atom", "shfl", "setp", NULL}, *const LISTS[] = {"ld", "clusterlaunchcontrol", NULL};
+    static const char *const FIRST[] = {"mbarrier", "elect", "atom", "shfl", "setp", NULL},
+                             *const LISTS[] = {"ld", "clusterlaunchcontrol", NULL};
     int free_to = 0;
     for (int i = 0; FIRST[i]; i++)
         free_to = !strcmp(FIRST[i], d->in->parts[0]) ? 1 : free_to;
@@ -299,7 +363,9 @@ static bool places_are_good(Decoder *d, const Op *op) {
 }
 
 static bool decode_instruction(Decoder *d, Op *op) {
-    static const OpEntry *const TABLES[] = {ARITHMETIC_OPS, CONVERT_OPS, ACCESS_OPS, SYNC_OPS, WARP_OPS, COPY_OPS, TENSOR_OPS, WGMMA_OPS, MATRIX_OPS, TENSORMAP_OPS, QUEUE_OPS, CARRY_OPS};
+    static const OpEntry *const TABLES[] = {ARITHMETIC_OPS, CONVERT_OPS,   ACCESS_OPS, SYNC_OPS,
+                                            WARP_OPS,       COPY_OPS,      TENSOR_OPS, WGMMA_OPS,
+                                            MATRIX_OPS,     TENSORMAP_OPS, QUEUE_OPS,  CARRY_OPS};
     const PtxInstruction *in = d->in;
     op->source = in;
     op->line = in->line;
@@ -355,7 +421,11 @@ bool decode_entry(Module *module, int number, Program *program, char message[256
     }
     for (int i = 0; i < entry->instruction_count; i++) {
         char text[256] = "";
-        Decoder d = {.module = module, .program = program, .in = &entry->instructions[i], .entry = number, .message = text};
+        Decoder d = {.module = module,
+                     .program = program,
+                     .in = &entry->instructions[i],
+                     .entry = number,
+                     .message = text};
         if (!decode_instruction(&d, &program->ops[i])) {
             snprintf(message, 256, "PTX line %d: %.200s", entry->instructions[i].line, text);
             return false;

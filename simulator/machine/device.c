@@ -8,7 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static jfa_status failed(jfa_error *err, jfa_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static jfa_status failed(jfa_error *err, jfa_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static jfa_status failed(jfa_error *err, jfa_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -26,8 +27,12 @@ static jfa_status sim_open(const char *spec, void **device, jfa_device_props *pr
     const char *comma = strchr(spec, ',');
     size_t length = comma ? (size_t)(comma - spec) : strlen(spec);
     snprintf(arch, sizeof arch, "%.*s", (int)length, spec);
-    if ((strcmp(arch, "sm_100a") && strcmp(arch, "sm_90a")) || (comma && sscanf(comma, ",sms=%d", &sms) != 1) || sms < 1 || sms > 1024)
-        return failed(err, JFA_ERROR_NOT_FOUND, "no simulated device 'sim:%s'; there are sim:sm_100a and sim:sm_90a, with ',sms=N' for N multiprocessors", spec);
+    if ((strcmp(arch, "sm_100a") && strcmp(arch, "sm_90a")) ||
+        (comma && sscanf(comma, ",sms=%d", &sms) != 1) || sms < 1 || sms > 1024)
+        return failed(err, JFA_ERROR_NOT_FOUND,
+                      "no simulated device 'sim:%s'; there are sim:sm_100a and sim:sm_90a, with ',sms=N' for "
+                      "N multiprocessors",
+                      spec);
     Sim *sim = calloc(1, sizeof *sim);
     if (!sim)
         return failed(err, JFA_ERROR_OUT_OF_MEMORY, "out of memory");
@@ -48,14 +53,15 @@ static jfa_status sim_open(const char *spec, void **device, jfa_device_props *pr
     return JFA_OK;
 }
 
-// Very large allocations take address space only; the host's pages come with the first touch. So tensors of more than 2^31
-// elements can be simulated where few of them are used.
+// Very large allocations take address space only; the host's pages come with the first touch. So tensors of
+// more than 2^31 elements can be simulated where few of them are used.
 #define SPARSE_BYTES ((size_t)256 << 20)
 
 static uint8_t *new_bytes(size_t size, bool is_sparse) {
     if (!is_sparse)
         return calloc(1, size);
-    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *bytes =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return bytes == MAP_FAILED ? NULL : bytes;
 }
 
@@ -100,7 +106,8 @@ static jfa_status sim_alloc(void *device, size_t bytes, uint64_t *address, jfa_e
     if (!data || !written || !list) {
         free_bytes(data, size, is_sparse);
         free_bytes(written, size, is_sparse);
-        return failed(err, JFA_ERROR_OUT_OF_MEMORY, "out of memory for %zu bytes on the simulated device", bytes);
+        return failed(err, JFA_ERROR_OUT_OF_MEMORY, "out of memory for %zu bytes on the simulated device",
+                      bytes);
     }
     if (!is_sparse)
         memset(data, 0xFF, size); // NaN in every float type
@@ -114,7 +121,8 @@ static jfa_status sim_free(void *device, uint64_t address, jfa_error *err) {
     Sim *sim = device;
     Allocation *a = machine_allocation(sim, address, 1);
     if (!a || a->address != address)
-        return failed(err, JFA_ERROR_ARGUMENT, "0x%llx is not the start of an allocation", (unsigned long long)address);
+        return failed(err, JFA_ERROR_ARGUMENT, "0x%llx is not the start of an allocation",
+                      (unsigned long long)address);
     free_bytes(a->data, a->bytes, a->is_sparse);
     free_bytes(a->written, a->bytes, a->is_sparse);
     a->data = a->written = NULL;
@@ -124,7 +132,9 @@ static jfa_status sim_free(void *device, uint64_t address, jfa_error *err) {
 
 static jfa_status range(Sim *sim, uint64_t address, size_t bytes, Allocation **a, jfa_error *err) {
     *a = machine_allocation(sim, address, bytes);
-    return *a ? JFA_OK : failed(err, JFA_ERROR_ARGUMENT, "%zu bytes at 0x%llx are outside every allocation", bytes, (unsigned long long)address);
+    return *a ? JFA_OK
+              : failed(err, JFA_ERROR_ARGUMENT, "%zu bytes at 0x%llx are outside every allocation", bytes,
+                       (unsigned long long)address);
 }
 
 static jfa_status sim_copy_in(void *device, uint64_t to, const void *from, size_t bytes, jfa_error *err) {
@@ -176,7 +186,8 @@ static jfa_status place_globals(Sim *sim, Module *module, jfa_error *err) {
         jfa_status status = sim_alloc(sim, (size_t)symbol->bytes, &module->global_symbols[i], err);
         if (status == JFA_OK && symbol->bytes) {
             uint8_t *zeros = symbol->initial ? NULL : calloc(1, (size_t)symbol->bytes);
-            status = sim_copy_in(sim, module->global_symbols[i], symbol->initial ? symbol->initial : zeros, (size_t)symbol->bytes, err);
+            status = sim_copy_in(sim, module->global_symbols[i], symbol->initial ? symbol->initial : zeros,
+                                 (size_t)symbol->bytes, err);
             free(zeros);
         }
         if (status != JFA_OK)
@@ -191,7 +202,8 @@ static jfa_status load(Sim *sim, Module *module, const void *image, size_t bytes
     if (!module->ptx)
         return failed(err, JFA_ERROR_IMAGE, "PTX line %d:%d: %s", error.line, error.column, error.message);
     if (strcmp(module->ptx->target, sim->arch))
-        return failed(err, JFA_ERROR_TARGET, "the module is for %s, the device is %s", module->ptx->target, sim->arch);
+        return failed(err, JFA_ERROR_TARGET, "the module is for %s, the device is %s", module->ptx->target,
+                      sim->arch);
     module->programs = calloc((size_t)module->ptx->entry_count + 1, sizeof(Program));
     module->global_symbols = calloc((size_t)module->ptx->symbol_count + 1, sizeof(uint64_t));
     if (!module->programs || !module->global_symbols)
@@ -205,7 +217,8 @@ static jfa_status load(Sim *sim, Module *module, const void *image, size_t bytes
     return status;
 }
 
-static jfa_status sim_module_load(void *device, const void *image, size_t bytes, void **handle, jfa_error *err) {
+static jfa_status sim_module_load(void *device, const void *image, size_t bytes, void **handle,
+                                  jfa_error *err) {
     if (bytes >= 4 && !memcmp(image, "\177ELF", 4))
         return failed(err, JFA_ERROR_IMAGE, "the simulator runs PTX, not a cubin; build with --emit ptx");
     Module *module = calloc(1, sizeof *module);
@@ -221,7 +234,8 @@ static jfa_status sim_module_load(void *device, const void *image, size_t bytes,
     return JFA_OK;
 }
 
-static jfa_status sim_function_get(void *device, void *handle, const char *name, void **function, jfa_error *err) {
+static jfa_status sim_function_get(void *device, void *handle, const char *name, void **function,
+                                   jfa_error *err) {
     (void)device;
     Module *module = handle;
     int entry = ptx_find_entry(module->ptx, name);
@@ -235,11 +249,16 @@ static jfa_status sim_function_get(void *device, void *handle, const char *name,
 
 // ---------------------------------------------------------------- tensor maps
 
-static jfa_status sim_encode_tensor_map(void *device, const jfa_tensor_map *map, uint8_t out[128], jfa_error *err) {
+static jfa_status sim_encode_tensor_map(void *device, const jfa_tensor_map *map, uint8_t out[128],
+                                        jfa_error *err) {
     (void)device;
     enum { FLOAT16 = 6, FLOAT32 = 7, BFLOAT16 = 9, INT32 = 3, UINT8 = 0 }; // CUtensorMapDataType
     SimTensorMap sim = {.rank = map->rank, .address = map->address, .swizzle_bytes = map->swizzle_bytes};
-    sim.kind = map->dtype == JFA_BF16 ? BFLOAT16 : map->dtype == JFA_F16 ? FLOAT16 : map->dtype == JFA_F32 ? FLOAT32 : map->dtype == JFA_I32 ? INT32 : UINT8;
+    sim.kind = map->dtype == JFA_BF16  ? BFLOAT16
+               : map->dtype == JFA_F16 ? FLOAT16
+               : map->dtype == JFA_F32 ? FLOAT32
+               : map->dtype == JFA_I32 ? INT32
+                                       : UINT8;
     sim.dtype_bytes = sim.kind == BFLOAT16 || sim.kind == FLOAT16 ? 2 : sim.kind == UINT8 ? 1 : 4;
     for (int i = 0; i < 5; i++) {
         sim.dims[i] = map->dims[i];
@@ -255,25 +274,30 @@ static jfa_status sim_encode_tensor_map(void *device, const jfa_tensor_map *map,
 
 // ---------------------------------------------------------------- launches
 
-static jfa_status check_launch(const Sim *sim, const Program *program, const jfa_launch_desc *desc, jfa_error *err) {
+static jfa_status check_launch(const Sim *sim, const Program *program, const jfa_launch_desc *desc,
+                               jfa_error *err) {
     const PtxEntry *entry = program->entry;
     uint64_t threads = (uint64_t)desc->block[0] * desc->block[1] * desc->block[2];
     if (!threads || threads > 1024)
-        return failed(err, JFA_ERROR_ARGUMENT, "%llu threads a CTA; 1..1024 are possible", (unsigned long long)threads);
+        return failed(err, JFA_ERROR_ARGUMENT, "%llu threads a CTA; 1..1024 are possible",
+                      (unsigned long long)threads);
     for (int i = 0; i < 3; i++) {
-        if (entry->required_threads[0] && (uint32_t)(entry->required_threads[i] ? entry->required_threads[i] : 1) != desc->block[i])
-            return failed(err, JFA_ERROR_ARGUMENT, "kernel '%s' requires %d x %d x %d threads", entry->name, entry->required_threads[0],
-                          entry->required_threads[1], entry->required_threads[2]);
+        if (entry->required_threads[0] &&
+            (uint32_t)(entry->required_threads[i] ? entry->required_threads[i] : 1) != desc->block[i])
+            return failed(err, JFA_ERROR_ARGUMENT, "kernel '%s' requires %d x %d x %d threads", entry->name,
+                          entry->required_threads[0], entry->required_threads[1], entry->required_threads[2]);
         if (!desc->cluster[i] || desc->grid[i] % desc->cluster[i])
-            return failed(err, JFA_ERROR_ARGUMENT, "grid extent %u is not a multiple of cluster extent %u", desc->grid[i], desc->cluster[i]);
+            return failed(err, JFA_ERROR_ARGUMENT, "grid extent %u is not a multiple of cluster extent %u",
+                          desc->grid[i], desc->cluster[i]);
     }
     if ((uint64_t)desc->cluster[0] * desc->cluster[1] * desc->cluster[2] > MAX_CTAS)
         return failed(err, JFA_ERROR_ARGUMENT, "a cluster has at most %d CTAs", MAX_CTAS);
     if ((int64_t)desc->shared_bytes + program->module->shared_bytes > SHARED_LIMIT)
-        return failed(err, JFA_ERROR_ARGUMENT, "%lld bytes of shared memory; a CTA has %d", (long long)desc->shared_bytes + (long long)program->module->shared_bytes,
-                      SHARED_LIMIT);
+        return failed(err, JFA_ERROR_ARGUMENT, "%lld bytes of shared memory; a CTA has %d",
+                      (long long)desc->shared_bytes + (long long)program->module->shared_bytes, SHARED_LIMIT);
     if (desc->params_bytes < (size_t)entry->param_bytes)
-        return failed(err, JFA_ERROR_ARGUMENT, "%zu bytes of parameters; kernel '%s' takes %lld", desc->params_bytes, entry->name, (long long)entry->param_bytes);
+        return failed(err, JFA_ERROR_ARGUMENT, "%zu bytes of parameters; kernel '%s' takes %lld",
+                      desc->params_bytes, entry->name, (long long)entry->param_bytes);
     (void)sim;
     return JFA_OK;
 }
@@ -287,8 +311,14 @@ static jfa_status sim_launch(void *device, void *function, const jfa_launch_desc
         return status;
     // ptx_parse keeps one module; the launch needs it for names and lines.
     Module view = {.sim = sim, .ptx = (PtxModule *)(uintptr_t)program->module};
-    Launch launch = {.sim = sim, .module = &view, .program = program, .dynamic_shared = desc->shared_bytes, .params = desc->params,
-                     .param_bytes = desc->params_bytes, .seed = sim->seed, .check_races = sim->check_races};
+    Launch launch = {.sim = sim,
+                     .module = &view,
+                     .program = program,
+                     .dynamic_shared = desc->shared_bytes,
+                     .params = desc->params,
+                     .param_bytes = desc->params_bytes,
+                     .seed = sim->seed,
+                     .check_races = sim->check_races};
     // Dynamic shared memory begins after the static, on the largest alignment that a declaration asks for.
     launch.static_shared = (uint32_t)program->module->shared_bytes;
     for (int i = 0; i < program->module->symbol_count; i++) {
@@ -300,7 +330,8 @@ static jfa_status sim_launch(void *device, void *function, const jfa_launch_desc
     memcpy(launch.grid, desc->grid, sizeof launch.grid);
     memcpy(launch.block, desc->block, sizeof launch.block);
     memcpy(launch.cluster, desc->cluster, sizeof launch.cluster);
-    launch.cluster_total = (uint64_t)(desc->grid[0] / desc->cluster[0]) * (desc->grid[1] / desc->cluster[1]) * (desc->grid[2] / desc->cluster[2]);
+    launch.cluster_total = (uint64_t)(desc->grid[0] / desc->cluster[0]) * (desc->grid[1] / desc->cluster[1]) *
+                           (desc->grid[2] / desc->cluster[2]);
     if (run_launch(&launch))
         return JFA_OK;
     sim->last_fault = launch.fault;
@@ -323,17 +354,31 @@ static jfa_status sim_set_option(void *device, const char *name, int64_t value, 
     else if (!strcmp(name, "steps"))
         sim->step_limit = value < 0 ? 0 : (uint64_t)value;
     else
-        return failed(err, JFA_ERROR_UNSUPPORTED, "the simulator has no option '%s'; there are seed, threads, race and steps", name);
+        return failed(err, JFA_ERROR_UNSUPPORTED,
+                      "the simulator has no option '%s'; there are seed, threads, race and steps", name);
     return JFA_OK;
 }
 
 static const jfa_backend BACKEND = {
-    .scheme = "sim", .open = sim_open, .close = sim_close, .alloc = sim_alloc, .free = sim_free, .copy_in = sim_copy_in,
-    .copy_out = sim_copy_out, .module_load = sim_module_load, .module_unload = sim_module_unload, .function_get = sim_function_get,
-    .encode_tensor_map = sim_encode_tensor_map, .launch = sim_launch, .synchronise = sim_synchronise, .set_option = sim_set_option,
+    .scheme = "sim",
+    .open = sim_open,
+    .close = sim_close,
+    .alloc = sim_alloc,
+    .free = sim_free,
+    .copy_in = sim_copy_in,
+    .copy_out = sim_copy_out,
+    .module_load = sim_module_load,
+    .module_unload = sim_module_unload,
+    .function_get = sim_function_get,
+    .encode_tensor_map = sim_encode_tensor_map,
+    .launch = sim_launch,
+    .synchronise = sim_synchronise,
+    .set_option = sim_set_option,
 };
 
-const jfa_backend *jfa_sim_backend(void) { return &BACKEND; }
+const jfa_backend *jfa_sim_backend(void) {
+    return &BACKEND;
+}
 
 void jfa_sim_on_progress(void *device, SimProgress progress, void *context) {
     Sim *sim = device;
@@ -341,4 +386,6 @@ void jfa_sim_on_progress(void *device, SimProgress progress, void *context) {
     sim->progress_context = context;
 }
 
-const SimFault *jfa_sim_last_fault(void *device) { return &((Sim *)device)->last_fault; }
+const SimFault *jfa_sim_last_fault(void *device) {
+    return &((Sim *)device)->last_fault;
+}

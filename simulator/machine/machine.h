@@ -1,5 +1,5 @@
-// machine.h: the simulated chip's state, shared by the files of this room and of check/. One Cluster is run by one host
-// thread; global memory is shared by all.
+// machine.h: the simulated chip's state, shared by the files of this room and of check/. One Cluster is run
+// by one host thread; global memory is shared by all.
 #ifndef JFA_SIMULATOR_MACHINE_MACHINE_H
 #define JFA_SIMULATOR_MACHINE_MACHINE_H
 
@@ -15,12 +15,12 @@ enum {
     LANES = 32,
     ALL_LANES_COUNT = 32,
     MAX_WARPS = 32,
-    MAX_CTAS = 16,          // of a cluster
+    MAX_CTAS = 16, // of a cluster
     TMEM_LANES = 128,
     TMEM_COLUMNS = 512,
-    SHARED_LIMIT = 232448,  // bytes a CTA can have
-    LOAD_CHANNELS = 32,     // clocks of asynchronous copies, used in turn
-    REGISTER_SLACK = 1024,  // an operand may be narrower than its instruction takes it for
+    SHARED_LIMIT = 232448, // bytes a CTA can have
+    LOAD_CHANNELS = 32,    // clocks of asynchronous copies, used in turn
+    REGISTER_SLACK = 1024, // an operand may be narrower than its instruction takes it for
     // Agents of the happens-before check, per CTA: its warps, the tensor core, the copies.
     AGENT_TENSOR = MAX_WARPS,
     AGENT_COPY = MAX_WARPS + 1,
@@ -32,9 +32,9 @@ enum {
 
 static const uint32_t ALL_LANES = 0xFFFFFFFFu;
 
-// Addresses: shared memory of CTA rank r in the cluster's window: r << 24 | offset (offset from SHARED_BASE, as on the
-// chip, where the first KB is the system's). Generic addresses: SHARED_WINDOW | shared address; PARAM_WINDOW | offset;
-// LOCAL_WINDOW | offset; anything else is global.
+// Addresses: shared memory of CTA rank r in the cluster's window: r << 24 | offset (offset from SHARED_BASE,
+// as on the chip, where the first KB is the system's). Generic addresses: SHARED_WINDOW | shared address;
+// PARAM_WINDOW | offset; LOCAL_WINDOW | offset; anything else is global.
 #define SHARED_BASE 1024u
 #define WINDOW_MASK 0xFFFFFFFF00000000ull
 #define SHARED_WINDOW 0x0001000000000000ull
@@ -63,11 +63,11 @@ typedef struct {
 // ---------------------------------------------------------------- memory
 
 typedef struct {
-    uint16_t writer;      // agent + 1; 0: never written
-    uint8_t generic : 1;  // the writer was a generic access
-    uint8_t barrier : 1;  // part of an mbarrier object
-    uint8_t written : 4;  // which bytes were ever written
-    uint8_t last;         // which bytes the writer wrote
+    uint16_t writer;     // agent + 1; 0: never written
+    uint8_t generic : 1; // the writer was a generic access
+    uint8_t barrier : 1; // part of an mbarrier object
+    uint8_t written : 4; // which bytes were ever written
+    uint8_t last;        // which bytes the writer wrote
     uint32_t time, line;
     struct {
         uint16_t agent; // + 1
@@ -100,7 +100,7 @@ struct Async {
     Async *next;
     bool in_order; // of the tensor core: completes after the earlier ones
     int line, warp;
-    int channel;   // agent of the happens-before check, among those of all CTAs
+    int channel; // agent of the happens-before check, among those of all CTAs
     uint32_t time;
     Clocks issued; // the issuer's clocks at issue
     // Copies:
@@ -109,8 +109,8 @@ struct Async {
     uint32_t shared, barrier, multicast; // cluster addresses; CTA mask or 0
     uint64_t global;
     uint32_t bytes;
-    int reduction; // 0: none
-    int group;     // bulk group of the issuing thread
+    int reduction;     // 0: none
+    int group;         // bulk group of the issuing thread
     int product_group; // of wgmma; -1: another operation
     int copy_group;    // of cp.async; -1: another operation
     uint64_t *lanes;   // of cp.async: addresses; freed with the operation
@@ -130,14 +130,20 @@ struct Async {
 
 typedef void (*OpRun)(Warp *warp, const Op *op, uint32_t mask);
 
-enum { OP_COLLECTIVE = 1, OP_BRANCH = 2, OP_ALIGNED = 4, OP_ASYNC_REGISTERS = 8 /* may name busy registers */ };
+enum {
+    OP_COLLECTIVE = 1,
+    OP_BRANCH = 2,
+    OP_ALIGNED = 4,
+    OP_ASYNC_REGISTERS = 8 /* may name busy registers */
+};
 
 enum Busy { BUSY_NOT, BUSY_LOAD, BUSY_RESULT, BUSY_OPERAND };
 
-typedef struct { // an operand: the byte offset of a register (constants and special values lie among them) and its width
-    int32_t at;  // -1: sink
+typedef struct {   // an operand: the byte offset of a register (constants and special values lie among them)
+                   // and its width
+    int32_t at;    // -1: sink
     int32_t bytes; // a lane: 4 (also for 8 and 16 bits), 8, 16; 0: predicate
-    int32_t add; // addresses: constant offset
+    int32_t add;   // addresses: constant offset
 } Operand;
 
 enum { MAX_OPERANDS = 136 };
@@ -147,13 +153,13 @@ struct Op {
     int predicate; // byte offset or -1
     bool predicate_negated;
     int flags;
-    int type, type2;     // PtxType of the operation, and of the source (cvt, set)
-    int mode, mode2;     // operation's own: comparison, rounding, ...
+    int type, type2; // PtxType of the operation, and of the source (cvt, set)
+    int mode, mode2; // operation's own: comparison, rounding, ...
     bool ftz, saturate, relu, nan, absolute;
     int space;
-    int count;           // vector width, registers, dimensions
+    int count; // vector width, registers, dimensions
     int64_t immediate;
-    int target;          // branch
+    int target; // branch
     Operand *operands;
     int operand_count;
     int first_list, list_count; // operands[first_list ...]: a vector
@@ -173,7 +179,7 @@ typedef struct {
         int32_t at, bytes;
         uint64_t value;
         int special; // which special register, or -1
-    } *constants;
+    } * constants;
     int constant_count, constant_capacity;
     Operand *operand_pool;
     int operand_count, operand_capacity;
@@ -182,7 +188,7 @@ typedef struct {
 typedef struct {
     Sim *sim;
     PtxModule *ptx;
-    Program *programs; // one an entry
+    Program *programs;        // one an entry
     uint64_t *global_symbols; // device addresses, by symbol
 } Module;
 
@@ -192,7 +198,16 @@ void decode_free(Program *program);
 // ---------------------------------------------------------------- warps
 
 typedef enum {
-    WAIT_NONE, WAIT_MBARRIER, WAIT_BARRIER, WAIT_WARP, WAIT_TMEM, WAIT_REGISTERS, WAIT_ASYNC, WAIT_CLUSTER, WAIT_PRODUCTS, WAIT_COPIES,
+    WAIT_NONE,
+    WAIT_MBARRIER,
+    WAIT_BARRIER,
+    WAIT_WARP,
+    WAIT_TMEM,
+    WAIT_REGISTERS,
+    WAIT_ASYNC,
+    WAIT_CLUSTER,
+    WAIT_PRODUCTS,
+    WAIT_COPIES,
 } WaitKind;
 
 enum { CONTROL_BRANCH = 1, CONTROL_EXIT, CONTROL_INDEXED }; // mode of an Op with OP_BRANCH
@@ -213,24 +228,26 @@ struct Warp {
     Group groups[LANES];
     int group_count, current;
     uint32_t exited;
-    uint32_t carry; // condition code of each lane
+    uint32_t carry;           // condition code of each lane
     uint32_t barrier_arrived; // lanes of a diverged warp that are at a CTA barrier
-    Clocks clocks;   // clocks.tensor: what was received; tensor_after: what fence::after_thread_sync made usable
+    Clocks
+        clocks; // clocks.tensor: what was received; tensor_after: what fence::after_thread_sync made usable
     Clock tensor_after;
     uint32_t time;
     uint64_t executed;
-    // Registers that an asynchronous operation reads or writes, by place / 8 (enum Busy): not to be touched before the wait.
+    // Registers that an asynchronous operation reads or writes, by place / 8 (enum Busy): not to be touched
+    // before the wait.
     uint8_t *busy;
-    int32_t loading[512]; // places / 8 of the first of those that tcgen05.ld loads
+    int32_t loading[512];          // places / 8 of the first of those that tcgen05.ld loads
     int busy_loads, busy_products; // tcgen05.ld since the last wait::ld; wgmma under way
     int copy_group;                // number of cp.async's open group
     int product_group;             // number of wgmma's open group
     uint64_t product_due;          // when the youngest wgmma is due
     bool product_fenced;           // there was a wgmma.fence
-    uint32_t unwaited_stores; // tcgen05.st since the last wait::st: time of the first, 0: none
+    uint32_t unwaited_stores;      // tcgen05.st since the last wait::st: time of the first, 0: none
     int regs;
-    int bulk_groups[LANES];   // per lane: number of the open group
-    Clock copies_done;        // of this warp's threads, by bulk group
+    int bulk_groups[LANES]; // per lane: number of the open group
+    Clock copies_done;      // of this warp's threads, by bulk group
 };
 
 struct Cta {
@@ -250,7 +267,8 @@ struct Cta {
     struct {
         int arrived, needed; // threads
         uint32_t generation;
-        uint32_t popcount, all, any; // bar.red, of the threads that arrived; and of the last completed generation:
+        uint32_t popcount, all,
+            any; // bar.red, of the threads that arrived; and of the last completed generation:
         uint32_t done_popcount, done_all, done_any;
         Clocks arriving, completed;
     } named[16];
@@ -260,7 +278,7 @@ struct Cta {
     uint32_t agent_time[AGENTS_PER_CTA]; // of the asynchronous agents
     int next_channel;
     Async *unstarted; // made, but not yet started: left over when its instruction faults
-    Async *pending; // of this CTA, unordered but for `in_order`
+    Async *pending;   // of this CTA, unordered but for `in_order`
     int pending_count;
     uint64_t tensor_due; // when the youngest in-order operation is due
     uint8_t *local_memory;
@@ -276,8 +294,8 @@ struct Cluster {
     Clocks cluster_arriving, cluster_completed;
     uint64_t *queue;   // the next cluster of this multiprocessor; NULL: the kernel takes none itself
     bool refusal_seen; // by query_cancel
-    SimFault fault; // kind SIM_FAULT_NONE while all is well
-    int progress;   // something moved since the last look
+    SimFault fault;    // kind SIM_FAULT_NONE while all is well
+    int progress;      // something moved since the last look
 };
 
 struct Launch {
@@ -313,12 +331,18 @@ struct Sim {
     SimFault last_fault;
 };
 
-static inline int agent_base(const Cta *cta) { return cta->rank % CLOCK_CTAS * AGENTS_PER_CTA; }
+static inline int agent_base(const Cta *cta) {
+    return cta->rank % CLOCK_CTAS * AGENTS_PER_CTA;
+}
 
 // ---------------------------------------------------------------- faults (check/fault.c)
-void fault(Warp *warp, const Op *op, SimFaultKind kind, const char *format, ...) __attribute__((format(printf, 4, 5)));
-void fault_async(Cta *cta, const Async *async, SimFaultKind kind, const char *format, ...) __attribute__((format(printf, 4, 5)));
-static inline bool faulted(const Cluster *cluster) { return cluster->fault.kind != SIM_FAULT_NONE; }
+void fault(Warp *warp, const Op *op, SimFaultKind kind, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void fault_async(Cta *cta, const Async *async, SimFaultKind kind, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static inline bool faulted(const Cluster *cluster) {
+    return cluster->fault.kind != SIM_FAULT_NONE;
+}
 void fault_deadlock(Cluster *cluster);
 void fault_endless(Cluster *cluster, uint64_t limit);
 
@@ -329,8 +353,10 @@ uint32_t warp_tick(Warp *warp); // a new time of the warp, for an access or a re
 void warp_release(Warp *warp, Clocks *into);
 void warp_acquire(Warp *warp, const Clocks *from);
 // Shared memory, by CTA and byte offset. Async accesses give their agent, time and the issuer's clocks.
-bool race_shared_read(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes);
-bool race_shared_write(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset, uint32_t bytes);
+bool race_shared_read(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset,
+                      uint32_t bytes);
+bool race_shared_write(Cta *cta, Warp *warp, const Op *op, const Async *async, uint32_t offset,
+                       uint32_t bytes);
 void race_mark_barrier(Cta *cta, uint32_t offset, bool is_barrier); // eight bytes
 bool race_tensor_read(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column);
 bool race_tensor_write(Cta *cta, Warp *warp, const Op *op, const Async *async, int quarter, int column);
@@ -350,29 +376,38 @@ void mbarrier_async_arrive(Cta *cta, Async *async, uint32_t cluster_address, uin
 bool mbarrier_passed(const Mbarrier *barrier, uint32_t parity);
 bool products_are_over(const Warp *warp, int newest_allowed); // wgmma.c
 bool copies_are_over(const Warp *warp, int newest_allowed);   // cp_async.c
-bool wait_is_over(Warp *warp, const Group *group); // may take what it waited for
+bool wait_is_over(Warp *warp, const Group *group);            // may take what it waited for
 const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size);
 
 // ---------------------------------------------------------------- async.c
 Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *));
 void async_start(Warp *warp, Async *async);
-void async_free(Async *async); // NULL is allowed
-bool async_run_due(Cluster *cluster); // completes what is due; false: nothing was
+void async_free(Async *async);                   // NULL is allowed
+bool async_run_due(Cluster *cluster);            // completes what is due; false: nothing was
 uint64_t async_next_due(const Cluster *cluster); // UINT64_MAX: none
 int async_groups_pending(const Cta *cta, uint32_t thread, int newest_kept);
 uint64_t sim_random(Cluster *cluster);
 
 // ---------------------------------------------------------------- run.c
 bool run_launch(Launch *launch);
-void run_place_cluster(const Launch *launch, uint64_t number, uint32_t first[3]); // coordinates of its first CTA
-void warp_advance(Warp *warp); // the current group to the next instruction
+void run_place_cluster(const Launch *launch, uint64_t number,
+                       uint32_t first[3]); // coordinates of its first CTA
+void warp_advance(Warp *warp);             // the current group to the next instruction
 void warp_block(Warp *warp, WaitKind kind, uint32_t barrier, uint32_t parity);
 
 // ---------------------------------------------------------------- registers
-static inline uint32_t *reg32(Warp *warp, const Operand *operand) { return (uint32_t *)(warp->registers + operand->at); }
-static inline uint64_t *reg64(Warp *warp, const Operand *operand) { return (uint64_t *)(warp->registers + operand->at); }
-static inline float *regf(Warp *warp, const Operand *operand) { return (float *)(warp->registers + operand->at); }
-static inline double *regd(Warp *warp, const Operand *operand) { return (double *)(warp->registers + operand->at); }
+static inline uint32_t *reg32(Warp *warp, const Operand *operand) {
+    return (uint32_t *)(warp->registers + operand->at);
+}
+static inline uint64_t *reg64(Warp *warp, const Operand *operand) {
+    return (uint64_t *)(warp->registers + operand->at);
+}
+static inline float *regf(Warp *warp, const Operand *operand) {
+    return (float *)(warp->registers + operand->at);
+}
+static inline double *regd(Warp *warp, const Operand *operand) {
+    return (double *)(warp->registers + operand->at);
+}
 static inline uint64_t lane_value(Warp *warp, const Operand *operand, int lane) {
     if (operand->bytes == 4)
         return reg32(warp, operand)[lane];
@@ -390,8 +425,11 @@ static inline void lane_set(Warp *warp, const Operand *operand, int lane, uint64
     else
         reg64(warp, operand)[operand->bytes == 8 ? lane : 2 * lane] = value;
 }
-static inline int first_lane(uint32_t mask) { return __builtin_ctz(mask); }
-#define FOR_LANES(lane, mask)                                                                                          \
-    for (uint32_t rest_ = (mask), lane = 0; rest_ && ((lane = (uint32_t)__builtin_ctz(rest_)), true); rest_ &= rest_ - 1)
+static inline int first_lane(uint32_t mask) {
+    return __builtin_ctz(mask);
+}
+#define FOR_LANES(lane, mask)                                                                                \
+    for (uint32_t rest_ = (mask), lane = 0; rest_ && ((lane = (uint32_t)__builtin_ctz(rest_)), true);        \
+         rest_ &= rest_ - 1)
 
 #endif

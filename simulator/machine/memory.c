@@ -31,7 +31,8 @@ static const Allocation *nearest(const Sim *sim, uint64_t address) {
 
 uint8_t *machine_global(Warp *warp, const Op *op, uint64_t address, uint32_t bytes, bool write) {
     if (address % bytes && (bytes & (bytes - 1)) == 0) {
-        fault(warp, op, SIM_FAULT_ALIGNMENT, "global address 0x%llx is not aligned to %u bytes", (unsigned long long)address, bytes);
+        fault(warp, op, SIM_FAULT_ALIGNMENT, "global address 0x%llx is not aligned to %u bytes",
+              (unsigned long long)address, bytes);
         return NULL;
     }
     Sim *sim = warp->cta->cluster->launch->sim;
@@ -39,10 +40,16 @@ uint8_t *machine_global(Warp *warp, const Op *op, uint64_t address, uint32_t byt
     if (!a) {
         const Allocation *near = nearest(sim, address);
         if (near)
-            fault(warp, op, SIM_FAULT_BOUNDS, "%u bytes at global address 0x%llx are outside every allocation: %llu bytes past the end of one of %zu bytes%s", bytes,
-                  (unsigned long long)address, (unsigned long long)(address - near->address - near->bytes), near->bytes, near->freed ? " (freed)" : "");
+            fault(warp, op, SIM_FAULT_BOUNDS,
+                  "%u bytes at global address 0x%llx are outside every allocation: %llu bytes past the end "
+                  "of one of %zu bytes%s",
+                  bytes, (unsigned long long)address,
+                  (unsigned long long)(address - near->address - near->bytes), near->bytes,
+                  near->freed ? " (freed)" : "");
         else
-            fault(warp, op, SIM_FAULT_BOUNDS, "%u bytes at global address 0x%llx are outside every allocation", bytes, (unsigned long long)address);
+            fault(warp, op, SIM_FAULT_BOUNDS,
+                  "%u bytes at global address 0x%llx are outside every allocation", bytes,
+                  (unsigned long long)address);
         return NULL;
     }
     uint64_t at = address - a->address;
@@ -52,7 +59,8 @@ uint8_t *machine_global(Warp *warp, const Op *op, uint64_t address, uint32_t byt
     }
     for (uint32_t i = 0; i < bytes; i++)
         if (!a->written[at + i]) {
-            fault(warp, op, SIM_FAULT_UNWRITTEN, "global address 0x%llx (byte %llu of an allocation of %zu) is read, but was never written",
+            fault(warp, op, SIM_FAULT_UNWRITTEN,
+                  "global address 0x%llx (byte %llu of an allocation of %zu) is read, but was never written",
                   (unsigned long long)(address + i), (unsigned long long)(at + i), a->bytes);
             return NULL;
         }
@@ -62,13 +70,16 @@ uint8_t *machine_global(Warp *warp, const Op *op, uint64_t address, uint32_t byt
 Cta *machine_shared(Warp *warp, const Op *op, uint32_t address, uint32_t bytes, uint32_t *offset) {
     Cluster *cluster = warp->cta->cluster;
     uint32_t rank = address >> 24, place = address & 0xFFFFFF;
-    if (rank >= (uint32_t)cluster->cta_count || place < SHARED_BASE || place - SHARED_BASE + bytes > cluster->ctas[rank].shared_bytes) {
-        fault(warp, op, SIM_FAULT_BOUNDS, "%u bytes at shared address 0x%x: the CTA has %u bytes of shared memory, from 0x%x", bytes, address,
-              warp->cta->shared_bytes, SHARED_BASE | (uint32_t)warp->cta->rank << 24);
+    if (rank >= (uint32_t)cluster->cta_count || place < SHARED_BASE ||
+        place - SHARED_BASE + bytes > cluster->ctas[rank].shared_bytes) {
+        fault(warp, op, SIM_FAULT_BOUNDS,
+              "%u bytes at shared address 0x%x: the CTA has %u bytes of shared memory, from 0x%x", bytes,
+              address, warp->cta->shared_bytes, SHARED_BASE | (uint32_t)warp->cta->rank << 24);
         return NULL;
     }
     if (place % bytes && (bytes & (bytes - 1)) == 0 && bytes <= 16) {
-        fault(warp, op, SIM_FAULT_ALIGNMENT, "shared address 0x%x is not aligned to %u bytes", address, bytes);
+        fault(warp, op, SIM_FAULT_ALIGNMENT, "shared address 0x%x is not aligned to %u bytes", address,
+              bytes);
         return NULL;
     }
     *offset = place - SHARED_BASE;

@@ -1,5 +1,5 @@
-// run.c: the scheduler. A host thread runs one cluster at a time: picks a warp at random, runs it for a random slice,
-// then completes what is due. Nothing can run and nothing is under way: a deadlock.
+// run.c: the scheduler. A host thread runs one cluster at a time: picks a warp at random, runs it for a
+// random slice, then completes what is due. Nothing can run and nothing is under way: a deadlock.
 #include "simulator/machine/decode.h"
 
 #include <stdio.h>
@@ -15,14 +15,17 @@ void warp_block(Warp *warp, WaitKind kind, uint32_t barrier, uint32_t parity) {
     group->parity = parity;
 }
 
-static void remove_group(Warp *warp, int i) { warp->groups[i] = warp->groups[--warp->group_count]; }
+static void remove_group(Warp *warp, int i) {
+    warp->groups[i] = warp->groups[--warp->group_count];
+}
 
 // Groups at the same place become one.
 static void merge_groups(Warp *warp) {
     for (int i = 0; i < warp->group_count; i++)
         for (int k = i + 1; k < warp->group_count;) {
             Group *a = &warp->groups[i], *b = &warp->groups[k];
-            bool same = a->pc == b->pc && ((a->wait == WAIT_NONE && b->wait == WAIT_NONE) || (a->wait == WAIT_WARP && b->wait == WAIT_WARP));
+            bool same = a->pc == b->pc && ((a->wait == WAIT_NONE && b->wait == WAIT_NONE) ||
+                                           (a->wait == WAIT_WARP && b->wait == WAIT_WARP));
             if (!same) {
                 k++;
                 continue;
@@ -59,7 +62,8 @@ static void exit_lanes(Warp *warp, const Op *op, uint32_t mask) {
         uint32_t thread = (uint32_t)(warp->number * LANES + first_lane(rest));
         for (const Async *async = cta->pending; async; async = async->next)
             if (async->thread == thread && async->group >= 0) {
-                fault(warp, op, SIM_FAULT_EXIT, "a thread exits while its bulk store of PTX line %d is under way", async->line);
+                fault(warp, op, SIM_FAULT_EXIT,
+                      "a thread exits while its bulk store of PTX line %d is under way", async->line);
                 return;
             }
     }
@@ -73,7 +77,8 @@ static void leave_by_index(Warp *warp, const Op *op, uint32_t taken) {
     uint32_t rest = taken, stay = warp->groups[here].mask & ~taken;
     while (rest) {
         uint32_t index = (uint32_t)lane_value(warp, &op->operands[0], first_lane(rest)), same = 0;
-        FOR_LANES(lane, rest) same |= (uint32_t)((uint32_t)lane_value(warp, &op->operands[0], (int)lane) == index) << lane;
+        FOR_LANES(lane, rest)
+        same |= (uint32_t)((uint32_t)lane_value(warp, &op->operands[0], (int)lane) == index) << lane;
         if (index >= (uint32_t)table->count) {
             fault(warp, op, SIM_FAULT_BOUNDS, "index %u into a table of %d labels", index, table->count);
             return;
@@ -121,8 +126,10 @@ static void leave(Warp *warp, const Op *op, uint32_t taken) {
 static bool touches_busy(Warp *warp, const Op *op) {
     static const char *const WHAT[] = {
         [BUSY_LOAD] = "a register that tcgen05.ld is loading is used before tcgen05.wait::ld",
-        [BUSY_RESULT] = "a register of an accumulator is used before the wgmma.wait_group that covers its product",
-        [BUSY_OPERAND] = "a register that holds an operand of wgmma is used before the wgmma.wait_group that covers its product",
+        [BUSY_RESULT] =
+            "a register of an accumulator is used before the wgmma.wait_group that covers its product",
+        [BUSY_OPERAND] = "a register that holds an operand of wgmma is used before the wgmma.wait_group that "
+                         "covers its product",
     };
     for (int i = 0; i < op->operand_count && !(op->flags & OP_ASYNC_REGISTERS); i++)
         if (op->operands[i].at >= 0 && warp->busy[op->operands[i].at / 8]) {
@@ -192,7 +199,9 @@ static bool run_warp(Warp *warp, int slice) {
 
 // ---------------------------------------------------------------- a CTA's life
 
-static uint32_t dynamic_base(const Launch *launch) { return launch->static_shared; }
+static uint32_t dynamic_base(const Launch *launch) {
+    return launch->static_shared;
+}
 
 static void free_cta(Cta *cta) {
     free(cta->shared);
@@ -242,7 +251,8 @@ static bool init_cta(Cluster *cluster, Cta *cta, int rank) {
     }
     int64_t local = launch->program->entry->local_bytes;
     cta->local_memory = local ? calloc((size_t)cta->warp_count * LANES, (size_t)local) : NULL;
-    if (!cta->shared || !cta->cells || !cta->split || !cta->warps || (launch->sim->is_sm100 && (!cta->tensor || !cta->tensor_cells)) || (local && !cta->local_memory))
+    if (!cta->shared || !cta->cells || !cta->split || !cta->warps ||
+        (launch->sim->is_sm100 && (!cta->tensor || !cta->tensor_cells)) || (local && !cta->local_memory))
         return false;
     memset(cta->shared, 0xA5, cta->shared_bytes);
     for (int w = 0; w < cta->warp_count; w++) {
@@ -267,14 +277,16 @@ static bool init_cta(Cluster *cluster, Cta *cta, int rank) {
 
 void run_place_cluster(const Launch *launch, uint64_t number, uint32_t first[3]) {
     uint64_t clusters[2] = {launch->grid[0] / launch->cluster[0], launch->grid[1] / launch->cluster[1]};
-    uint64_t at[3] = {number % clusters[0], number / clusters[0] % clusters[1], number / clusters[0] / clusters[1]};
+    uint64_t at[3] = {number % clusters[0], number / clusters[0] % clusters[1],
+                      number / clusters[0] / clusters[1]};
     for (int i = 0; i < 3; i++)
         first[i] = (uint32_t)at[i] * launch->cluster[i];
 }
 
 static void place_cta(Launch *launch, Cta *cta, uint64_t number, int rank) {
     const uint32_t *size = launch->cluster;
-    uint32_t in[3] = {(uint32_t)rank % size[0], (uint32_t)rank / size[0] % size[1], (uint32_t)rank / size[0] / size[1]};
+    uint32_t in[3] = {(uint32_t)rank % size[0], (uint32_t)rank / size[0] % size[1],
+                      (uint32_t)rank / size[0] / size[1]};
     run_place_cluster(launch, number, cta->id);
     for (int i = 0; i < 3; i++)
         cta->id[i] += in[i];
@@ -286,7 +298,8 @@ static void check_exit(Cta *cta) {
     Warp *warp = &cta->warps[0];
     warp->group_count = 0;
     if (cta->tmem_allocated)
-        fault(warp, &program->ops[program->op_count - 1], SIM_FAULT_TENSOR_MEMORY, "the CTA ends with %d columns of tensor memory not freed", cta->tmem_allocated);
+        fault(warp, &program->ops[program->op_count - 1], SIM_FAULT_TENSOR_MEMORY,
+              "the CTA ends with %d columns of tensor memory not freed", cta->tmem_allocated);
     for (const Async *async = cta->pending; async && !faulted(cta->cluster); async = async->next)
         fault(warp, async->op, SIM_FAULT_EXIT, "the CTA ends while this asynchronous operation is under way");
 }
@@ -310,7 +323,8 @@ static void run_cluster(Cluster *cluster) {
         int first = (int)(sim_random(cluster) % (uint64_t)warps);
         for (int i = 0; i < warps && !ran; i++) {
             int at = (first + i) % warps;
-            Warp *warp = &cluster->ctas[at / cluster->ctas[0].warp_count].warps[at % cluster->ctas[0].warp_count];
+            Warp *warp =
+                &cluster->ctas[at / cluster->ctas[0].warp_count].warps[at % cluster->ctas[0].warp_count];
             if (warp->group_count)
                 ran = run_warp(warp, SHORTEST_SLICE + (int)(sim_random(cluster) % LONGEST_SLICE));
         }
@@ -332,7 +346,9 @@ static void run_cluster(Cluster *cluster) {
 }
 
 static void run_one(Launch *launch, uint64_t number, uint64_t *queue) {
-    Cluster cluster = {.launch = launch, .queue = queue, .random = launch->seed * 0x9E3779B97F4A7C15ull + number * 0xD1B54A32D192ED03ull + 1};
+    Cluster cluster = {.launch = launch,
+                       .queue = queue,
+                       .random = launch->seed * 0x9E3779B97F4A7C15ull + number * 0xD1B54A32D192ED03ull + 1};
     cluster.cta_count = (int)(launch->cluster[0] * launch->cluster[1] * launch->cluster[2]);
     cluster.ctas = calloc((size_t)cluster.cta_count, sizeof(Cta));
     bool good = cluster.ctas != NULL;
@@ -345,7 +361,8 @@ static void run_one(Launch *launch, uint64_t number, uint64_t *queue) {
     if (good)
         run_cluster(&cluster);
     else
-        snprintf(cluster.fault.text, sizeof cluster.fault.text, "out of memory"), cluster.fault.kind = SIM_FAULT_UNSUPPORTED;
+        snprintf(cluster.fault.text, sizeof cluster.fault.text, "out of memory"),
+            cluster.fault.kind = SIM_FAULT_UNSUPPORTED;
     for (int rank = 0; cluster.ctas && rank < cluster.cta_count; rank++)
         free_cta(&cluster.ctas[rank]);
     free(cluster.ctas);

@@ -1,5 +1,5 @@
-// sync.c: barriers of the CTA, mbarriers, cluster barriers and fences (PTX ISA: "Parallel Synchronization and Communication
-// Instructions").
+// sync.c: barriers of the CTA, mbarriers, cluster barriers and fences (PTX ISA: "Parallel Synchronization and
+// Communication Instructions").
 #include "simulator/machine/decode.h"
 
 #include <stdio.h>
@@ -31,7 +31,9 @@ void mbarrier_arrive(Cta *cta, Mbarrier *barrier, int64_t count) {
     flip_if_complete(cta, barrier);
 }
 
-bool mbarrier_passed(const Mbarrier *barrier, uint32_t parity) { return (barrier->phase & 1) != (parity & 1); }
+bool mbarrier_passed(const Mbarrier *barrier, uint32_t parity) {
+    return (barrier->phase & 1) != (parity & 1);
+}
 
 static Mbarrier *barrier_at(Warp *warp, const Op *op, uint64_t address, Cta **owner) {
     uint32_t offset;
@@ -42,18 +44,21 @@ static Mbarrier *barrier_at(Warp *warp, const Op *op, uint64_t address, Cta **ow
         return NULL;
     Mbarrier *barrier = mbarrier_find(*owner, offset);
     if (!barrier)
-        fault(warp, op, SIM_FAULT_BARRIER, "there is no initialised mbarrier at shared address 0x%x", (uint32_t)address);
+        fault(warp, op, SIM_FAULT_BARRIER, "there is no initialised mbarrier at shared address 0x%x",
+              (uint32_t)address);
     return barrier;
 }
 
-// An arrival of an asynchronous operation on the barrier at the same offset of each CTA in `mask`, or of one CTA.
+// An arrival of an asynchronous operation on the barrier at the same offset of each CTA in `mask`, or of one
+// CTA.
 static Mbarrier *async_barrier(Cta *cta, Async *async, uint32_t address, Cta **owner) {
     Cluster *cluster = cta->cluster;
     uint32_t rank = address >> 24, offset = (address & 0xFFFFFF) - SHARED_BASE;
     *owner = rank < (uint32_t)cluster->cta_count ? &cluster->ctas[rank] : NULL;
     Mbarrier *barrier = *owner ? mbarrier_find(*owner, offset) : NULL;
     if (!barrier)
-        fault_async(cta, async, SIM_FAULT_BARRIER, "it signals shared address 0x%x, where there is no initialised mbarrier", address);
+        fault_async(cta, async, SIM_FAULT_BARRIER,
+                    "it signals shared address 0x%x, where there is no initialised mbarrier", address);
     return barrier;
 }
 
@@ -74,7 +79,8 @@ void mbarrier_complete_bytes(Cta *cta, Async *async, uint32_t address, int64_t b
     release_async(async, barrier);
     barrier->transactions -= bytes;
     if (barrier->transactions < -MBARRIER_COUNT_LIMIT) {
-        fault_async(cta, async, SIM_FAULT_BARRIER, "transaction count below its range: more bytes arrive than are expected");
+        fault_async(cta, async, SIM_FAULT_BARRIER,
+                    "transaction count below its range: more bytes arrive than are expected");
         return;
     }
     flip_if_complete(owner, barrier);
@@ -85,12 +91,15 @@ void mbarrier_async_arrive(Cta *cta, Async *async, uint32_t address, uint32_t ma
         if (mask && !(mask >> rank & 1))
             continue;
         Cta *owner;
-        Mbarrier *barrier = async_barrier(cta, async, mask ? (address & 0xFFFFFF) | (uint32_t)rank << 24 : address, &owner);
+        Mbarrier *barrier =
+            async_barrier(cta, async, mask ? (address & 0xFFFFFF) | (uint32_t)rank << 24 : address, &owner);
         if (!barrier)
             return;
         release_async(async, barrier);
         if (barrier->pending <= 0) {
-            fault_async(cta, async, SIM_FAULT_BARRIER, "it arrives on the mbarrier at 0x%x, which expects no more arrivals in this phase", address);
+            fault_async(cta, async, SIM_FAULT_BARRIER,
+                        "it arrives on the mbarrier at 0x%x, which expects no more arrivals in this phase",
+                        address);
             return;
         }
         mbarrier_arrive(owner, barrier, 1);
@@ -103,7 +112,8 @@ void mbarrier_async_arrive(Cta *cta, Async *async, uint32_t address, uint32_t ma
 
 static void run_mbarrier_init(Warp *warp, const Op *op, uint32_t mask) {
     FOR_LANES(lane, mask) {
-        uint32_t offset, address = (uint32_t)lane_value(warp, &op->operands[0], (int)lane) + (uint32_t)op->operands[0].add;
+        uint32_t offset,
+            address = (uint32_t)lane_value(warp, &op->operands[0], (int)lane) + (uint32_t)op->operands[0].add;
         int64_t count = (int32_t)lane_value(warp, &op->operands[1], (int)lane);
         Cta *cta = machine_shared(warp, op, address, 8, &offset);
         if (!cta)
@@ -113,7 +123,8 @@ static void run_mbarrier_init(Warp *warp, const Op *op, uint32_t mask) {
             return;
         }
         if (mbarrier_find(cta, offset)) {
-            fault(warp, op, SIM_FAULT_BARRIER, "the mbarrier at shared offset %u is initialised again without mbarrier.inval", offset);
+            fault(warp, op, SIM_FAULT_BARRIER,
+                  "the mbarrier at shared offset %u is initialised again without mbarrier.inval", offset);
             return;
         }
         if (cta->barrier_count == cta->barrier_capacity) {
@@ -138,7 +149,9 @@ static void run_mbarrier_init(Warp *warp, const Op *op, uint32_t mask) {
 static void run_mbarrier_inval(Warp *warp, const Op *op, uint32_t mask) {
     FOR_LANES(lane, mask) {
         Cta *owner;
-        Mbarrier *barrier = barrier_at(warp, op, lane_value(warp, &op->operands[0], (int)lane) + (uint64_t)(int64_t)op->operands[0].add, &owner);
+        Mbarrier *barrier = barrier_at(
+            warp, op, lane_value(warp, &op->operands[0], (int)lane) + (uint64_t)(int64_t)op->operands[0].add,
+            &owner);
         if (!barrier)
             return;
         barrier->valid = false;
@@ -153,24 +166,31 @@ static void run_mbarrier_arrive(Warp *warp, const Op *op, uint32_t mask) {
     FOR_LANES(lane, mask) {
         const Operand *at = &op->operands[op->first_list];
         Cta *owner;
-        Mbarrier *barrier = barrier_at(warp, op, lane_value(warp, at, (int)lane) + (uint64_t)(int64_t)at->add, &owner);
+        Mbarrier *barrier =
+            barrier_at(warp, op, lane_value(warp, at, (int)lane) + (uint64_t)(int64_t)at->add, &owner);
         if (!barrier)
             return;
-        int64_t number = op->operand_count > op->first_list + 1 ? (int64_t)(uint32_t)lane_value(warp, at + 1, (int)lane) : 1;
+        int64_t number = op->operand_count > op->first_list + 1
+                             ? (int64_t)(uint32_t)lane_value(warp, at + 1, (int)lane)
+                             : 1;
         if (op->first_list)
-            lane_set(warp, &op->operands[0], (int)lane, (uint64_t)barrier->pending << 32 | (barrier->phase & 1));
+            lane_set(warp, &op->operands[0], (int)lane,
+                     (uint64_t)barrier->pending << 32 | (barrier->phase & 1));
         if (op->mode & EXPECT)
             barrier->transactions += number;
         if (op->mode & COMPLETE)
             barrier->transactions -= number;
         if (barrier->transactions > MBARRIER_COUNT_LIMIT || barrier->transactions < -MBARRIER_COUNT_LIMIT) {
-            fault(warp, op, SIM_FAULT_BARRIER, "transaction count %lld of the mbarrier at shared offset %u is out of range", (long long)barrier->transactions, barrier->address);
+            fault(warp, op, SIM_FAULT_BARRIER,
+                  "transaction count %lld of the mbarrier at shared offset %u is out of range",
+                  (long long)barrier->transactions, barrier->address);
             return;
         }
         int64_t arrivals = !(op->mode & ARRIVE) ? 0 : op->mode & EXPECT ? 1 : number;
         if (arrivals > barrier->pending) {
-            fault(warp, op, SIM_FAULT_BARRIER, "%lld arrivals on the mbarrier at shared offset %u, which expects %lld more in this phase", (long long)arrivals,
-                  barrier->address, (long long)barrier->pending);
+            fault(warp, op, SIM_FAULT_BARRIER,
+                  "%lld arrivals on the mbarrier at shared offset %u, which expects %lld more in this phase",
+                  (long long)arrivals, barrier->address, (long long)barrier->pending);
             return;
         }
         if (arrivals && !op->mode2)
@@ -181,8 +201,8 @@ static void run_mbarrier_arrive(Warp *warp, const Op *op, uint32_t mask) {
     }
 }
 
-// try_wait suspends until the phase is over, or gives up at times as the chip may: a caller has to loop. test_wait
-// answers at once.
+// try_wait suspends until the phase is over, or gives up at times as the chip may: a caller has to loop.
+// test_wait answers at once.
 static void run_mbarrier_wait(Warp *warp, const Op *op, uint32_t mask) {
     uint32_t passed = 0;
     const Operand *at = &op->operands[1];
@@ -191,7 +211,8 @@ static void run_mbarrier_wait(Warp *warp, const Op *op, uint32_t mask) {
     uint32_t first_parity = 0;
     FOR_LANES(lane, mask) {
         Cta *owner;
-        Mbarrier *barrier = barrier_at(warp, op, lane_value(warp, at, (int)lane) + (uint64_t)(int64_t)at->add, &owner);
+        Mbarrier *barrier =
+            barrier_at(warp, op, lane_value(warp, at, (int)lane) + (uint64_t)(int64_t)at->add, &owner);
         if (!barrier)
             return;
         if (owner != warp->cta) {
@@ -201,7 +222,8 @@ static void run_mbarrier_wait(Warp *warp, const Op *op, uint32_t mask) {
         uint64_t value = lane_value(warp, &op->operands[2], (int)lane);
         uint32_t parity = (uint32_t)(value & 1);
         if (op->mode == 0 && !first && value > 1) {
-            fault(warp, op, SIM_FAULT_BARRIER, "phase parity %llu is neither 0 nor 1", (unsigned long long)value);
+            fault(warp, op, SIM_FAULT_BARRIER, "phase parity %llu is neither 0 nor 1",
+                  (unsigned long long)value);
             return;
         }
         uniform &= !first || (first == barrier && parity == first_parity);
@@ -220,7 +242,8 @@ static void run_mbarrier_wait(Warp *warp, const Op *op, uint32_t mask) {
 }
 
 static void run_pending_count(Warp *warp, const Op *op, uint32_t mask) {
-    FOR_LANES(lane, mask) lane_set(warp, &op->operands[0], (int)lane, lane_value(warp, &op->operands[1], (int)lane) >> 32);
+    FOR_LANES(lane, mask)
+    lane_set(warp, &op->operands[0], (int)lane, lane_value(warp, &op->operands[1], (int)lane) >> 32);
 }
 
 static bool decode_mbarrier(Decoder *d, Op *op) {
@@ -238,8 +261,9 @@ static bool decode_mbarrier(Decoder *d, Op *op) {
         op->mode = !has(d, "parity");
         op->mode2 = !strcmp(what, "try_wait");
     } else {
-        op->mode = (!strcmp(what, "arrive") || !strcmp(what, "arrive_drop") ? ARRIVE : 0) | (has(d, "expect_tx") ? EXPECT : 0) |
-                   (!strcmp(what, "complete_tx") ? COMPLETE : 0) | (!strcmp(what, "arrive_drop") ? DROP : 0);
+        op->mode = (!strcmp(what, "arrive") || !strcmp(what, "arrive_drop") ? ARRIVE : 0) |
+                   (has(d, "expect_tx") ? EXPECT : 0) | (!strcmp(what, "complete_tx") ? COMPLETE : 0) |
+                   (!strcmp(what, "arrive_drop") ? DROP : 0);
         if (!op->mode)
             return false;
         op->first_list = d->in->operands[0].kind != PTX_ADDRESS;
@@ -272,7 +296,8 @@ static void complete_barrier(Cta *cta, int id) {
 // A barrier over the whole CTA needs fewer threads once some have exited.
 static void check_barriers(Cta *cta) {
     for (int id = 0; id < 16; id++)
-        if (cta->named[id].arrived && cta->named[id].needed < 0 && cta->named[id].arrived >= live_threads(cta))
+        if (cta->named[id].arrived && cta->named[id].needed < 0 &&
+            cta->named[id].arrived >= live_threads(cta))
             complete_barrier(cta, id);
 }
 
@@ -281,7 +306,8 @@ enum { BAR_SYNC, BAR_ARRIVE, BAR_RED, REDUCED = -1 };
 // bar.red: the predicate is the last operand; op->count says what of it is wanted.
 static void add_predicates(Warp *warp, const Op *op, uint32_t mask, uint32_t id) {
     uint32_t bits = 0;
-    FOR_LANES(lane, mask) bits |= (uint32_t)(lane_value(warp, &op->operands[op->operand_count - 1], (int)lane) & 1) << lane;
+    FOR_LANES(lane, mask)
+    bits |= (uint32_t)(lane_value(warp, &op->operands[op->operand_count - 1], (int)lane) & 1) << lane;
     bits = (op->immediate ? ~bits : bits) & mask;
     warp->cta->named[id].popcount += (uint32_t)__builtin_popcount(bits);
     warp->cta->named[id].all &= bits == mask;
@@ -292,7 +318,9 @@ enum { RED_POPC, RED_AND, RED_OR };
 
 static void take_reduction(Warp *warp, const Op *op, uint32_t mask, uint32_t id) {
     const Cta *cta = warp->cta;
-    uint32_t value = op->count == RED_POPC ? cta->named[id].done_popcount : op->count == RED_AND ? cta->named[id].done_all : cta->named[id].done_any;
+    uint32_t value = op->count == RED_POPC  ? cta->named[id].done_popcount
+                     : op->count == RED_AND ? cta->named[id].done_all
+                                            : cta->named[id].done_any;
     FOR_LANES(lane, mask) lane_set(warp, &op->operands[0], (int)lane, value);
     warp->groups[warp->current].pending_limit = 0;
 }
@@ -302,7 +330,8 @@ static void run_barrier(Warp *warp, const Op *op, uint32_t mask) {
     int lane = first_lane(mask);
     uint32_t live = ~warp->exited;
     if (op->mode2 && mask != live) {
-        fault(warp, op, SIM_FAULT_CONVERGENCE, "an aligned barrier is executed by lanes 0x%08x of 0x%08x", mask, live);
+        fault(warp, op, SIM_FAULT_CONVERGENCE, "an aligned barrier is executed by lanes 0x%08x of 0x%08x",
+              mask, live);
         return;
     }
     uint32_t id = (uint32_t)lane_value(warp, &op->operands[op->first_list], lane);
@@ -310,18 +339,21 @@ static void run_barrier(Warp *warp, const Op *op, uint32_t mask) {
         fault(warp, op, SIM_FAULT_BARRIER, "barrier %u; there are 0..15", id);
         return;
     }
-    if (op->mode == BAR_RED && warp->groups[warp->current].pending_limit == REDUCED) { // woken: the barrier is complete
+    if (op->mode == BAR_RED &&
+        warp->groups[warp->current].pending_limit == REDUCED) { // woken: the barrier is complete
         take_reduction(warp, op, mask, id);
         return;
     }
     bool counted = op->operand_count > op->first_list + 1 + (op->mode == BAR_RED);
     int needed = counted ? (int)lane_value(warp, &op->operands[op->first_list + 1], lane) : -1;
     if (counted && needed % LANES) {
-        fault(warp, op, SIM_FAULT_BARRIER, "barrier %u for %d threads; the number must be a multiple of 32", id, needed);
+        fault(warp, op, SIM_FAULT_BARRIER, "barrier %u for %d threads; the number must be a multiple of 32",
+              id, needed);
         return;
     }
     if (cta->named[id].arrived && cta->named[id].needed != needed) {
-        fault(warp, op, SIM_FAULT_BARRIER, "barrier %u for %d threads, while others wait on it for %d", id, needed, cta->named[id].needed);
+        fault(warp, op, SIM_FAULT_BARRIER, "barrier %u for %d threads, while others wait on it for %d", id,
+              needed, cta->named[id].needed);
         return;
     }
     if (!cta->named[id].arrived) {
@@ -337,7 +369,8 @@ static void run_barrier(Warp *warp, const Op *op, uint32_t mask) {
     uint32_t generation = cta->named[id].generation;
     int enough = needed < 0 ? live_threads(cta) : needed;
     if (cta->named[id].arrived > enough) {
-        fault(warp, op, SIM_FAULT_BARRIER, "%d threads arrive on barrier %u for %d", cta->named[id].arrived, id, enough);
+        fault(warp, op, SIM_FAULT_BARRIER, "%d threads arrive on barrier %u for %d", cta->named[id].arrived,
+              id, enough);
         return;
     }
     if (cta->named[id].arrived == enough) {
@@ -413,8 +446,8 @@ static bool decode_cluster_barrier(Decoder *d, Op *op) {
 static void run_fence(Warp *warp, const Op *op, uint32_t mask) {
     (void)mask;
     warp_tick(warp);
-    // fence.proxy.async: this warp's own writes become visible to asynchronous accesses. Other warps' writes do not, even if
-    // they happened before: each writer fences on its side of the barrier.
+    // fence.proxy.async: this warp's own writes become visible to asynchronous accesses. Other warps' writes
+    // do not, even if they happened before: each writer fences on its side of the barrier.
     if (op->mode)
         warp->clocks.async.at[warp->agent] = warp_tick(warp);
 }
@@ -454,10 +487,14 @@ bool wait_is_over(Warp *warp, const Group *group) {
             return false;
         cta->register_pool -= (int)group->barrier;
         return true;
-    case WAIT_ASYNC: return async_groups_pending(cta, group->barrier, group->pending_limit) == 0;
-    case WAIT_COPIES: return copies_are_over(warp, group->pending_limit);
-    case WAIT_PRODUCTS: return products_are_over(warp, group->pending_limit);
-    default: return false;
+    case WAIT_ASYNC:
+        return async_groups_pending(cta, group->barrier, group->pending_limit) == 0;
+    case WAIT_COPIES:
+        return copies_are_over(warp, group->pending_limit);
+    case WAIT_PRODUCTS:
+        return products_are_over(warp, group->pending_limit);
+    default:
+        return false;
     }
 }
 
@@ -485,26 +522,52 @@ const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size)
     switch (group->wait) {
     case WAIT_MBARRIER: {
         Mbarrier *b = mbarrier_find(warp->cta, group->barrier);
-        snprintf(buffer, size, "waits for the mbarrier %s at offset %u, parity %u (%lld arrivals and %lld bytes are missing)", symbol_near(warp->cta, group->barrier, symbol, sizeof symbol),
-                 group->barrier, group->parity, b ? (long long)b->pending : 0, b ? (long long)b->transactions : 0);
+        snprintf(
+            buffer, size,
+            "waits for the mbarrier %s at offset %u, parity %u (%lld arrivals and %lld bytes are missing)",
+            symbol_near(warp->cta, group->barrier, symbol, sizeof symbol), group->barrier, group->parity,
+            b ? (long long)b->pending : 0, b ? (long long)b->transactions : 0);
         break;
     }
     case WAIT_BARRIER:
-        snprintf(buffer, size, "waits at barrier %u, where %d threads have arrived", group->barrier, warp->cta->named[group->barrier].arrived);
+        snprintf(buffer, size, "waits at barrier %u, where %d threads have arrived", group->barrier,
+                 warp->cta->named[group->barrier].arrived);
         break;
-    case WAIT_WARP: snprintf(buffer, size, "waits for lanes 0x%08x of its warp", group->barrier); break;
-    case WAIT_TMEM: snprintf(buffer, size, "waits for %u free columns of tensor memory", group->barrier); break;
-    case WAIT_REGISTERS: snprintf(buffer, size, "waits for %u registers; the CTA's pool has %d", group->barrier, warp->cta->register_pool); break;
-    case WAIT_ASYNC: snprintf(buffer, size, "waits for its asynchronous copies"); break;
-    case WAIT_COPIES: snprintf(buffer, size, "waits for its cp.async groups"); break;
-    case WAIT_PRODUCTS: snprintf(buffer, size, "waits for its wgmma groups"); break;
-    case WAIT_CLUSTER: snprintf(buffer, size, "waits at the cluster barrier"); break;
-    default: snprintf(buffer, size, "could run"); break;
+    case WAIT_WARP:
+        snprintf(buffer, size, "waits for lanes 0x%08x of its warp", group->barrier);
+        break;
+    case WAIT_TMEM:
+        snprintf(buffer, size, "waits for %u free columns of tensor memory", group->barrier);
+        break;
+    case WAIT_REGISTERS:
+        snprintf(buffer, size, "waits for %u registers; the CTA's pool has %d", group->barrier,
+                 warp->cta->register_pool);
+        break;
+    case WAIT_ASYNC:
+        snprintf(buffer, size, "waits for its asynchronous copies");
+        break;
+    case WAIT_COPIES:
+        snprintf(buffer, size, "waits for its cp.async groups");
+        break;
+    case WAIT_PRODUCTS:
+        snprintf(buffer, size, "waits for its wgmma groups");
+        break;
+    case WAIT_CLUSTER:
+        snprintf(buffer, size, "waits at the cluster barrier");
+        break;
+    default:
+        snprintf(buffer, size, "could run");
+        break;
     }
     return buffer;
 }
 
 const OpEntry SYNC_OPS[] = {
-    {"mbarrier", decode_mbarrier}, {"barrier", decode_cluster_barrier}, {"bar", decode_barrier}, {"barrier", decode_barrier},
-    {"fence", decode_fence}, {"membar", decode_fence}, {NULL, NULL},
+    {"mbarrier", decode_mbarrier},
+    {"barrier", decode_cluster_barrier},
+    {"bar", decode_barrier},
+    {"barrier", decode_barrier},
+    {"fence", decode_fence},
+    {"membar", decode_fence},
+    {NULL, NULL},
 };

@@ -1,4 +1,5 @@
-// tensor.c: Blackwell's tensor memory and tensor core (PTX ISA: "TensorCore 5th Generation Family Instructions").
+// tensor.c: Blackwell's tensor memory and tensor core (PTX ISA: "TensorCore 5th Generation Family
+// Instructions").
 #include "simulator/engines/matrix_desc.h"
 #include "simulator/engines/tmem_layout.h"
 #include "simulator/machine/tensor.h"
@@ -70,16 +71,19 @@ static void run_dealloc(Warp *warp, const Op *op, uint32_t mask) {
     if (!whole_warp(warp, op, mask))
         return;
     Cta *cta = warp->cta;
-    uint32_t base = (uint32_t)lane_value(warp, &op->operands[0], 0), columns = (uint32_t)lane_value(warp, &op->operands[1], 0);
+    uint32_t base = (uint32_t)lane_value(warp, &op->operands[0], 0),
+             columns = (uint32_t)lane_value(warp, &op->operands[1], 0);
     uint32_t first = base / COLUMNS_A_UNIT, units = columns / COLUMNS_A_UNIT;
     if (base % COLUMNS_A_UNIT || first >= UNITS || cta->tmem_owner[first] != units) {
-        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "%u columns at address 0x%x are freed, but not allocated so", columns, base);
+        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "%u columns at address 0x%x are freed, but not allocated so",
+              columns, base);
         return;
     }
     for (int c = 0; c < cta->cluster->cta_count; c++)
         for (const Async *async = cta->cluster->ctas[c].pending; async; async = async->next)
             if (async->in_order && (c == cta->rank || (async->cta_group == 2 && (c ^ 1) == cta->rank))) {
-                fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "tensor memory is freed while the operation of PTX line %d is under way", async->line);
+                fault(warp, op, SIM_FAULT_TENSOR_MEMORY,
+                      "tensor memory is freed while the operation of PTX line %d is under way", async->line);
                 return;
             }
     memset(&cta->tmem_owner[first], 0, units);
@@ -115,15 +119,16 @@ static bool window_of(Warp *warp, const Op *op, const Operand *place, Window *wi
     window->offset = (int)op->immediate;
     int quarter = window->first_lane / 32;
     if (quarter != warp->number % 4 || window->first_lane > 127) {
-        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "warp %d reaches lanes %d..%d only, not lane %d", warp->number, 32 * (warp->number % 4), 32 * (warp->number % 4) + 31,
-              window->first_lane);
+        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "warp %d reaches lanes %d..%d only, not lane %d",
+              warp->number, 32 * (warp->number % 4), 32 * (warp->number % 4) + 31, window->first_lane);
         return false;
     }
     return true;
 }
 
 // The (lane, column) of register r in thread t, absolute; packed loads take two columns a register.
-static void place_of(const Op *op, const Window *window, int reg, int thread, int half, int *lane, int *column) {
+static void place_of(const Op *op, const Window *window, int reg, int thread, int half, int *lane,
+                     int *column) {
     sim_tmem_place(window->shape, op->mode2 ? 2 * reg + half : reg, thread, lane, column);
     *lane += window->first_lane;
     *column += window->first_column + (window->shape == SIM_16X32BX2 && thread >= 16 ? window->offset : 0);
@@ -132,24 +137,29 @@ static void place_of(const Op *op, const Window *window, int reg, int thread, in
 static bool check_place(Warp *warp, const Op *op, int lane, int column) {
     if (column_is_allocated(warp->cta, column) && lane / 32 == warp->number % 4)
         return true;
-    fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "lane %d, column %d is not allocated, or not this warp's", lane, column);
+    fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "lane %d, column %d is not allocated, or not this warp's", lane,
+          column);
     return false;
 }
 
 // Lane = thread, column = register: the shape that matters for speed.
-static bool is_plain(const Op *op) { return op->mode == SIM_32X32B && !op->mode2; }
+static bool is_plain(const Op *op) {
+    return op->mode == SIM_32X32B && !op->mode2;
+}
 
 static bool check_plain_columns(Warp *warp, const Op *op, const Window *window, bool write) {
     int quarter = warp->number % 4;
     if (window->first_lane % 32) {
-        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "32 lanes from lane %d on are not all this warp's", window->first_lane);
+        fault(warp, op, SIM_FAULT_TENSOR_MEMORY, "32 lanes from lane %d on are not all this warp's",
+              window->first_lane);
         return false;
     }
     for (int reg = 0; reg < op->list_count; reg++) {
         int column = window->first_column + reg;
         if (!check_place(warp, op, window->first_lane, column))
             return false;
-        if (write ? !race_tensor_write(warp->cta, warp, op, NULL, quarter, column) : !race_tensor_read(warp->cta, warp, op, NULL, quarter, column))
+        if (write ? !race_tensor_write(warp->cta, warp, op, NULL, quarter, column)
+                  : !race_tensor_read(warp->cta, warp, op, NULL, quarter, column))
             return false;
     }
     return true;
@@ -170,7 +180,8 @@ static bool check_columns(Warp *warp, const Op *op, const Window *window, bool w
                 if (seen[column]++)
                     continue;
                 int quarter = warp->number % 4;
-                if (write ? !race_tensor_write(warp->cta, warp, op, NULL, quarter, column) : !race_tensor_read(warp->cta, warp, op, NULL, quarter, column))
+                if (write ? !race_tensor_write(warp->cta, warp, op, NULL, quarter, column)
+                          : !race_tensor_read(warp->cta, warp, op, NULL, quarter, column))
                     return false;
             }
     return true;
@@ -178,11 +189,13 @@ static bool check_columns(Warp *warp, const Op *op, const Window *window, bool w
 
 static void run_tmem_load(Warp *warp, const Op *op, uint32_t mask) {
     Window window;
-    if (!whole_warp(warp, op, mask) || !window_of(warp, op, &op->operands[op->list_count], &window) || !check_columns(warp, op, &window, false))
+    if (!whole_warp(warp, op, mask) || !window_of(warp, op, &op->operands[op->list_count], &window) ||
+        !check_columns(warp, op, &window, false))
         return;
     for (int reg = 0; reg < op->list_count; reg++) {
         uint32_t *to = reg32(warp, &op->operands[reg]);
-        const uint32_t *plain = is_plain(op) ? cell_of(warp->cta, window.first_lane, window.first_column + reg) : NULL;
+        const uint32_t *plain =
+            is_plain(op) ? cell_of(warp->cta, window.first_lane, window.first_column + reg) : NULL;
         for (int thread = 0; plain && thread < LANES; thread++)
             to[thread] = plain[thread * TMEM_COLUMNS];
         for (int thread = 0; !plain && thread < LANES; thread++) {
@@ -206,13 +219,15 @@ static void run_tmem_load(Warp *warp, const Op *op, uint32_t mask) {
 
 static void run_tmem_store(Warp *warp, const Op *op, uint32_t mask) {
     Window window;
-    if (!whole_warp(warp, op, mask) || !window_of(warp, op, &op->operands[0], &window) || !check_columns(warp, op, &window, true))
+    if (!whole_warp(warp, op, mask) || !window_of(warp, op, &op->operands[0], &window) ||
+        !check_columns(warp, op, &window, true))
         return;
     if (!warp->unwaited_stores)
         warp->unwaited_stores = warp->time;
     for (int reg = 0; reg < op->list_count; reg++) {
         const uint32_t *from = reg32(warp, &op->operands[op->first_list + reg]);
-        uint32_t *plain = is_plain(op) ? cell_of(warp->cta, window.first_lane, window.first_column + reg) : NULL;
+        uint32_t *plain =
+            is_plain(op) ? cell_of(warp->cta, window.first_lane, window.first_column + reg) : NULL;
         for (int thread = 0; plain && thread < LANES; thread++)
             plain[thread * TMEM_COLUMNS] = from[thread];
         for (int thread = 0; !plain && thread < LANES; thread++) {
@@ -272,11 +287,14 @@ Cta *tensor_partner(Cta *cta, Async *async, int part) {
     int rank = async->cta_group == 2 ? (cta->rank & ~1) + part : cta->rank;
     if (rank < cluster->cta_count)
         return &cluster->ctas[rank];
-    fault_async(cta, async, SIM_FAULT_TENSOR_MEMORY, "cta_group::2 in a cluster without a CTA of rank %d", rank);
+    fault_async(cta, async, SIM_FAULT_TENSOR_MEMORY, "cta_group::2 in a cluster without a CTA of rank %d",
+                rank);
     return NULL;
 }
 
-static void complete_commit(Cta *cta, Async *async) { mbarrier_async_arrive(cta, async, async->barrier, (uint32_t)async->commit_mask); }
+static void complete_commit(Cta *cta, Async *async) {
+    mbarrier_async_arrive(cta, async, async->barrier, (uint32_t)async->commit_mask);
+}
 
 static void run_commit(Warp *warp, const Op *op, uint32_t mask) {
     if (!tensor_on_sm100(warp, op))
@@ -287,7 +305,8 @@ static void run_commit(Warp *warp, const Op *op, uint32_t mask) {
             return;
         async->in_order = true;
         async->thread = (uint32_t)warp->number * LANES + lane;
-        async->barrier = (uint32_t)(lane_value(warp, &op->operands[0], (int)lane) + (uint64_t)(int64_t)op->operands[0].add);
+        async->barrier = (uint32_t)(lane_value(warp, &op->operands[0], (int)lane) +
+                                    (uint64_t)(int64_t)op->operands[0].add);
         async->commit_mask = op->mode ? (int)(lane_value(warp, &op->operands[1], (int)lane) & 0xFFFF) : 0;
         async_start(warp, async);
     }
@@ -297,26 +316,26 @@ static void run_commit(Warp *warp, const Op *op, uint32_t mask) {
 
 typedef struct {
     const char *name;
-    int rows, bytes;  // of the source
-    int copies;       // lanes that a row goes to
-    int step;         // from one of them to the next
-    int row_step, rows_a_group, group_step; // row r goes to lane (r % rows_a_group) * row_step + r / rows_a_group * group_step
+    int rows, bytes; // of the source
+    int copies;      // lanes that a row goes to
+    int step;        // from one of them to the next
+    int row_step, rows_a_group,
+        group_step; // row r goes to lane (r % rows_a_group) * row_step + r / rows_a_group * group_step
 } CopyForm;
 
 static const CopyForm COPY_FORMS[] = {
-    {"128x256b", 128, 32, 1, 0, 1, 128, 0},
-    {"4x256b", 4, 32, 1, 0, 32, 4, 0},
-    {"128x128b", 128, 16, 1, 0, 1, 128, 0},
-    {"warpx2::02_13", 64, 16, 2, 64, 1, 64, 0},
-    {"warpx2::01_23", 64, 16, 2, 32, 1, 32, 64},
-    {"32x128b", 32, 16, 4, 32, 1, 32, 0},
+    {"128x256b", 128, 32, 1, 0, 1, 128, 0},      {"4x256b", 4, 32, 1, 0, 32, 4, 0},
+    {"128x128b", 128, 16, 1, 0, 1, 128, 0},      {"warpx2::02_13", 64, 16, 2, 64, 1, 64, 0},
+    {"warpx2::01_23", 64, 16, 2, 32, 1, 32, 64}, {"32x128b", 32, 16, 4, 32, 1, 32, 0},
 };
 
-static bool write_copy(Cta *cta, Cta *issuer, Async *async, int lane, int first_column, const uint8_t *bytes) {
+static bool write_copy(Cta *cta, Cta *issuer, Async *async, int lane, int first_column,
+                       const uint8_t *bytes) {
     for (int i = 0; i < 4; i++) {
         int column = first_column + i;
         if (!column_is_allocated(cta, column) || lane >= TMEM_LANES) {
-            fault_async(issuer, async, SIM_FAULT_TENSOR_MEMORY, "lane %d, column %d is not allocated", lane, column);
+            fault_async(issuer, async, SIM_FAULT_TENSOR_MEMORY, "lane %d, column %d is not allocated", lane,
+                        column);
             return false;
         }
         if (!race_tensor_write(cta, NULL, async->op, async, lane / 32, column))
@@ -333,14 +352,17 @@ static bool copy_part(Cta *cta, Cta *issuer, Async *async, const SimMatrixDesc *
         for (int byte = 0; byte < form->bytes; byte += 16) {
             uint32_t address = sim_matrix_address(desc, true, 1, row, byte), offset = address - SHARED_BASE;
             if (address < SHARED_BASE || offset + 16 > cta->shared_bytes) {
-                fault_async(issuer, async, SIM_FAULT_BOUNDS, "the copy reads shared offset %u of %u bytes", offset, cta->shared_bytes);
+                fault_async(issuer, async, SIM_FAULT_BOUNDS, "the copy reads shared offset %u of %u bytes",
+                            offset, cta->shared_bytes);
                 return false;
             }
             if (!race_shared_read(cta, NULL, async->op, async, offset, 16))
                 return false;
-            int lane = first_lane + row % form->rows_a_group * form->row_step + row / form->rows_a_group * form->group_step;
+            int lane = first_lane + row % form->rows_a_group * form->row_step +
+                       row / form->rows_a_group * form->group_step;
             for (int i = 0; i < form->copies; i++)
-                if (!write_copy(cta, issuer, async, lane + i * form->step, first_column + byte / 4, cta->shared + offset))
+                if (!write_copy(cta, issuer, async, lane + i * form->step, first_column + byte / 4,
+                                cta->shared + offset))
                     return false;
         }
     return true;
@@ -350,7 +372,8 @@ static void complete_copy(Cta *cta, Async *async) {
     SimMatrixDesc desc;
     char message[200];
     if (!sim_matrix_desc_decode(async->a, true, &desc, message)) {
-        fault_async(cta, async, SIM_FAULT_DESCRIPTOR, "matrix descriptor 0x%016llx: %s", (unsigned long long)async->a, message);
+        fault_async(cta, async, SIM_FAULT_DESCRIPTOR, "matrix descriptor 0x%016llx: %s",
+                    (unsigned long long)async->a, message);
         return;
     }
     for (int part = 0; part < async->cta_group; part++) {
@@ -380,7 +403,11 @@ static void run_copy(Warp *warp, const Op *op, uint32_t mask) {
 // ---------------------------------------------------------------- decode
 
 static bool decode_move(Decoder *d, Op *op, bool load) {
-    static const char *const SHAPES[] = {[SIM_32X32B] = "32x32b", [SIM_16X64B] = "16x64b", [SIM_16X128B] = "16x128b", [SIM_16X256B] = "16x256b", [SIM_16X32BX2] = "16x32bx2"};
+    static const char *const SHAPES[] = {[SIM_32X32B] = "32x32b",
+                                         [SIM_16X64B] = "16x64b",
+                                         [SIM_16X128B] = "16x128b",
+                                         [SIM_16X256B] = "16x256b",
+                                         [SIM_16X32BX2] = "16x32bx2"};
     op->mode = -1;
     for (int i = 0; i < 5; i++)
         if (has(d, SHAPES[i]))
@@ -395,7 +422,8 @@ static bool decode_move(Decoder *d, Op *op, bool load) {
     const PtxOperand *list = &d->in->operands[load ? 0 : d->in->operand_count - 1];
     op->list_count = list->kind == PTX_VECTOR ? list->count : 1;
     if (op->list_count != sim_tmem_registers((SimTmemShape)op->mode, n))
-        return fail(d, "%s needs %d registers, not %d", d->in->text, sim_tmem_registers((SimTmemShape)op->mode, n), op->list_count);
+        return fail(d, "%s needs %d registers, not %d", d->in->text,
+                    sim_tmem_registers((SimTmemShape)op->mode, n), op->list_count);
     op->first_list = load ? 0 : operand_start(d, d->in->operand_count - 1);
     if (op->mode == SIM_16X32BX2)
         op->immediate = d->in->operands[load ? 2 : 1].integer;
@@ -431,8 +459,13 @@ static bool decode_tcgen05(Decoder *d, Op *op) {
         OpRun run;
         int mode;
     } SIMPLE[] = {
-        {"alloc", run_alloc, 0}, {"dealloc", run_dealloc, 0}, {"relinquish_alloc_permit", run_relinquish, 0}, {"wait::ld", run_wait, 0},
-        {"wait::st", run_wait, 1}, {"fence::before_thread_sync", run_fence, 0}, {"fence::after_thread_sync", run_fence, 1},
+        {"alloc", run_alloc, 0},
+        {"dealloc", run_dealloc, 0},
+        {"relinquish_alloc_permit", run_relinquish, 0},
+        {"wait::ld", run_wait, 0},
+        {"wait::st", run_wait, 1},
+        {"fence::before_thread_sync", run_fence, 0},
+        {"fence::after_thread_sync", run_fence, 1},
     };
     for (size_t i = 0; i < sizeof SIMPLE / sizeof SIMPLE[0]; i++)
         if (!strcmp(what, SIMPLE[i].name)) {

@@ -1,13 +1,16 @@
-// warpops.c: control flow and what the lanes of a warp do together (PTX ISA: "Control Flow", "shfl", "vote", "redux", "match",
-// "elect", "bar.warp.sync", "setmaxnreg", and the hints that have no effect here).
+// warpops.c: control flow and what the lanes of a warp do together (PTX ISA: "Control Flow", "shfl", "vote",
+// "redux", "match", "elect", "bar.warp.sync", "setmaxnreg", and the hints that have no effect here).
 #include "simulator/engines/numbers.h"
 #include "simulator/machine/decode.h"
 
 #include <string.h>
 
-// ---------------------------------------------------------------- control flow: the scheduler acts on the flags
+// ---------------------------------------------------------------- control flow: the scheduler acts on the
+// flags
 
-static void run_nothing(Warp *warp, const Op *op, uint32_t mask) { (void)warp, (void)op, (void)mask; }
+static void run_nothing(Warp *warp, const Op *op, uint32_t mask) {
+    (void)warp, (void)op, (void)mask;
+}
 
 static bool decode_branch(Decoder *d, Op *op) {
     if (d->in->operand_count != 1 || d->in->operands[0].kind != PTX_LABEL)
@@ -89,15 +92,24 @@ static void run_shuffle(Warp *warp, const Op *op, uint32_t mask) {
     uint32_t values[LANES] = {0}, predicate = 0, results[LANES];
     FOR_LANES(lane, mask) values[lane] = (uint32_t)lane_value(warp, &op->operands[first], (int)lane);
     FOR_LANES(lane, mask) {
-        uint32_t b = (uint32_t)lane_value(warp, &op->operands[first + 1], (int)lane), c = (uint32_t)lane_value(warp, &op->operands[first + 2], (int)lane);
+        uint32_t b = (uint32_t)lane_value(warp, &op->operands[first + 1], (int)lane),
+                 c = (uint32_t)lane_value(warp, &op->operands[first + 2], (int)lane);
         int bval = (int)(b & 31), cval = (int)(c & 31), segment = (int)(c >> 8 & 31), id = (int)lane;
         int max_lane = (id & segment) | (cval & ~segment), min_lane = id & segment, from;
         bool valid;
         switch (op->mode) {
-        case SHUFFLE_UP: from = id - bval, valid = from >= max_lane; break;
-        case SHUFFLE_DOWN: from = id + bval, valid = from <= max_lane; break;
-        case SHUFFLE_BFLY: from = id ^ bval, valid = from <= max_lane; break;
-        default: from = min_lane | (bval & ~segment), valid = from <= max_lane; break;
+        case SHUFFLE_UP:
+            from = id - bval, valid = from >= max_lane;
+            break;
+        case SHUFFLE_DOWN:
+            from = id + bval, valid = from <= max_lane;
+            break;
+        case SHUFFLE_BFLY:
+            from = id ^ bval, valid = from <= max_lane;
+            break;
+        default:
+            from = min_lane | (bval & ~segment), valid = from <= max_lane;
+            break;
         }
         if (!valid)
             from = id;
@@ -134,9 +146,9 @@ static void run_vote(Warp *warp, const Op *op, uint32_t mask) {
         votes = ~votes;
     votes &= members;
     uint32_t result = op->mode == VOTE_BALLOT ? votes
-                      : op->mode == VOTE_ALL ? votes == members
-                      : op->mode == VOTE_ANY ? votes != 0
-                                             : votes == members || !votes;
+                      : op->mode == VOTE_ALL  ? votes == members
+                      : op->mode == VOTE_ANY  ? votes != 0
+                                              : votes == members || !votes;
     FOR_LANES(lane, mask) lane_set(warp, &op->operands[0], (int)lane, result);
 }
 
@@ -174,7 +186,9 @@ static void run_redux(Warp *warp, const Op *op, uint32_t mask) {
         memcpy(&a, &total, 4), memcpy(&b, &value, 4);
         bool less = op->type == PTX_S32 ? (int32_t)value < (int32_t)total : value < total;
         switch (op->mode) {
-        case 0: total += value; break;
+        case 0:
+            total += value;
+            break;
         case 1:
         case 2:
             if (op->type == PTX_F32) {
@@ -184,9 +198,15 @@ static void run_redux(Warp *warp, const Op *op, uint32_t mask) {
                 total = value;
             }
             break;
-        case 3: total &= value; break;
-        case 4: total |= value; break;
-        default: total ^= value; break;
+        case 3:
+            total &= value;
+            break;
+        case 4:
+            total |= value;
+            break;
+        default:
+            total ^= value;
+            break;
         }
     }
     FOR_LANES(lane, mask) lane_set(warp, &op->operands[0], (int)lane, total);
@@ -225,7 +245,9 @@ static bool decode_match(Decoder *d, Op *op) {
     return has(d, "any") && take_operands(d, op, last_type(d));
 }
 
-static void run_activemask(Warp *warp, const Op *op, uint32_t mask) { FOR_LANES(lane, mask) lane_set(warp, &op->operands[0], (int)lane, mask); }
+static void run_activemask(Warp *warp, const Op *op, uint32_t mask) {
+    FOR_LANES(lane, mask) lane_set(warp, &op->operands[0], (int)lane, mask);
+}
 
 static bool decode_activemask(Decoder *d, Op *op) {
     op->run = run_activemask;
@@ -264,7 +286,8 @@ static void run_setmaxnreg(Warp *warp, const Op *op, uint32_t mask) {
         return;
     }
     if ((op->mode && change < 0) || (!op->mode && change > 0)) {
-        fault(warp, op, SIM_FAULT_REGISTERS, "setmaxnreg.%s %d, but the warp has %d registers a thread", op->mode ? "inc" : "dec", wanted, warp->regs);
+        fault(warp, op, SIM_FAULT_REGISTERS, "setmaxnreg.%s %d, but the warp has %d registers a thread",
+              op->mode ? "inc" : "dec", wanted, warp->regs);
         return;
     }
     warp->regs = wanted;
@@ -284,8 +307,21 @@ static bool decode_setmaxnreg(Decoder *d, Op *op) {
 }
 
 const OpEntry WARP_OPS[] = {
-    {"bra", decode_branch}, {"brx", decode_indexed}, {"ret", decode_exit}, {"exit", decode_exit}, {"trap", decode_trap}, {"bar", decode_bar_warp},
-    {"shfl", decode_shuffle}, {"vote", decode_vote}, {"redux", decode_redux}, {"match", decode_match}, {"activemask", decode_activemask},
-    {"elect", decode_elect}, {"setmaxnreg", decode_setmaxnreg}, {"nanosleep", decode_nothing}, {"griddepcontrol", decode_nothing},
-    {"pmevent", decode_nothing}, {NULL, NULL},
+    {"bra", decode_branch},
+    {"brx", decode_indexed},
+    {"ret", decode_exit},
+    {"exit", decode_exit},
+    {"trap", decode_trap},
+    {"bar", decode_bar_warp},
+    {"shfl", decode_shuffle},
+    {"vote", decode_vote},
+    {"redux", decode_redux},
+    {"match", decode_match},
+    {"activemask", decode_activemask},
+    {"elect", decode_elect},
+    {"setmaxnreg", decode_setmaxnreg},
+    {"nanosleep", decode_nothing},
+    {"griddepcontrol", decode_nothing},
+    {"pmevent", decode_nothing},
+    {NULL, NULL},
 };

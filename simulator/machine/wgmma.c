@@ -210,7 +210,8 @@ static void run_product(Warp *warp, const Op *op, uint32_t mask) {
     Async *async = async_new(warp, op, complete_product);
     if (!async)
         return;
-    async->channel = agent_base(warp->cta) + AGENT_COPY + LOAD_CHANNELS / 2 + warp->number % (LOAD_CHANNELS / 2);
+    async->channel =
+        agent_base(warp->cta) + AGENT_COPY + LOAD_CHANNELS / 2 + warp->number % (LOAD_CHANNELS / 2);
     async->product_group = warp->product_group;
     async->a = op->space ? 0 : lane_value(warp, operand_a(op), 0);
     async->b = lane_value(warp, b, 0);

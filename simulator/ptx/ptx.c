@@ -14,6 +14,9 @@
 #define YY_EXTRA_TYPE PtxParser *
 #include "ptx_l.h"
 
+// Behind an instruction's operands lie blank ones, so that a reader that looks at too many finds no operand.
+enum { BLANK_OPERANDS = 4 };
+
 enum { NAME_BUCKETS = 8192, MAX_REGISTERS = 1 << 20, BLOCK_BYTES = 1 << 16 };
 
 typedef enum { NAME_REGISTER, NAME_SYMBOL, NAME_LABEL, NAME_TABLE } NameKind;
@@ -73,6 +76,7 @@ struct PtxParser {
     int64_t initial_count;
     int symbol_capacity, entry_capacity, register_capacity, instruction_capacity;
     bool has_target;
+    PtxOperand *no_operands; // of instructions that have none
 };
 
 _Thread_local PtxParser *ptx_current;
@@ -523,7 +527,9 @@ PtxList *ptx_append(PtxParser *parser, PtxList *before, PtxOperand operand, int 
 PtxOperand ptx_group(PtxParser *parser, PtxOperandKind kind, const PtxList *items) {
     PtxOperand group = blank(kind);
     group.count = items->count;
-    group.items = ptx_take(parser, sizeof(PtxOperand) * (size_t)items->count);
+    group.items = ptx_take(parser, sizeof(PtxOperand) * (size_t)(items->count + BLANK_OPERANDS));
+    for (int i = 0; i < BLANK_OPERANDS; i++)
+        group.items[group.count + i] = blank(PTX_NAME);
     for (int i = group.count - 1; i >= 0; i--, items = items->before)
         group.items[i] = items->operand;
     return group;
@@ -595,6 +601,7 @@ void ptx_instruction(PtxParser *parser, const char *predicate, bool negated, Ptx
             ptx_fail(parser, line, column, "%.120s is not a predicate register", predicate);
         instruction.predicate = name->value;
     }
+    instruction.operands = parser->no_operands;
     if (operands) {
         Pending where = {.instruction = entry->instruction_count, .item = -1};
         PtxOperand all = ptx_group(parser, PTX_VECTOR, operands);
@@ -648,6 +655,9 @@ static void parse_all(PtxParser *parser, const char *text, size_t length) {
     }
     ptx_yy_scan_bytes(text, (int)length, scanner);
     ptx_yyset_lineno(1, scanner);
+    parser->no_operands = ptx_take(parser, sizeof(PtxOperand) * BLANK_OPERANDS);
+    for (int i = 0; i < BLANK_OPERANDS; i++)
+        parser->no_operands[i] = blank(PTX_NAME);
     ptx_scope_begin(parser);
     ptx_yyparse(parser, scanner);
     ptx_scope_end(parser);
