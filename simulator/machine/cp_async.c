@@ -55,7 +55,8 @@ static void run_copy(Warp *warp, const Op *op, uint32_t mask) {
     async->disabled[1] = async->bytes;
     FOR_LANES(lane, mask) {
         uint32_t offset;
-        if (!async->lanes || !machine_shared(warp, op, (uint32_t)value_at(warp, op, 0, (int)lane), async->bytes, &offset))
+        if (!async->lanes ||
+            !machine_shared(warp, op, (uint32_t)value_at(warp, op, 0, (int)lane), async->bytes, &offset))
             return;
         async->lanes[2 * lane] = (uint32_t)value_at(warp, op, 0, (int)lane);
         async->lanes[2 * lane + 1] = value_at(warp, op, 1, (int)lane);

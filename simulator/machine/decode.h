@@ -18,8 +18,9 @@ typedef struct {
     bool (*decode)(Decoder *d, Op *op); // false: unknown form (message empty) or a message
 } OpEntry;
 
-extern const OpEntry ARITHMETIC_OPS[], CONVERT_OPS[], ACCESS_OPS[], SYNC_OPS[], COPY_OPS[], TENSOR_OPS[],
-    WARP_OPS[], WGMMA_OPS[], MATRIX_OPS[], TENSORMAP_OPS[], QUEUE_OPS[], CARRY_OPS[];
+extern const OpEntry FLOAT_OPS[], INTEGER_OPS[], COMPARE_OPS[], CONVERT_OPS[], ACCESS_OPS[], SYNC_OPS[],
+    COPY_OPS[], TENSOR_OPS[], WARP_OPS[], WGMMA_OPS[], MATRIX_OPS[], TENSORMAP_OPS[], QUEUE_OPS[],
+    CARRY_OPS[];
 
 enum { TYPE_NONE = -1 };
 

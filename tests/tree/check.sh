@@ -32,7 +32,7 @@ may_include simulator runtime/jfa.h runtime/backend.h runtime/error.h
 
 # No source file too large to hold in one's head. Tables may be longer: they are listed.
 while read -r lines file; do
-    case "$file" in total | simulator/machine/arithmetic.c | grammar/jfa.y) continue ;; esac
+    case "$file" in total | grammar/jfa.y) continue ;; esac
     [ "$lines" -le 700 ] || complain "$file has $lines lines; split it"
 done < <(find grammar compiler runtime simulator -name '*.[ch]' -print0 | xargs -0 wc -l)
 
