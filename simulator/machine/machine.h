@@ -426,7 +426,7 @@ static inline void lane_set(Warp *warp, const Operand *operand, int lane, uint64
         reg64(warp, operand)[operand->bytes == 8 ? lane : 2 * lane] = value;
 }
 static inline int first_lane(uint32_t mask) {
-    return __builtin_ctz(mask);
+    return mask ? __builtin_ctz(mask) : 0;
 }
 #define FOR_LANES(lane, mask)                                                                                \
     for (uint32_t rest_ = (mask), lane = 0; rest_ && ((lane = (uint32_t)__builtin_ctz(rest_)), true);        \
