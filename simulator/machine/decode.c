@@ -432,6 +432,10 @@ bool decode_entry(Module *module, int number, Program *program, char message[256
         }
     }
     program->op_count = entry->instruction_count;
+    if (!check_unset_registers(program)) {
+        snprintf(message, 256, "out of memory");
+        return false;
+    }
     return true;
 }
 

@@ -38,6 +38,9 @@ bool take_operands(Decoder *d, Op *op, int type);
 int operand_start(const Decoder *d, int i);
 int operand_width(const PtxOperand *operand);
 
+// Reads of registers that nothing writes become faults (check/unset.c). false: out of memory.
+bool check_unset_registers(Program *program);
+
 bool decode_cp_async(Decoder *d, Op *op);    // cp_async.c
 bool decode_store_async(Decoder *d, Op *op); // st.async, red.async
 
