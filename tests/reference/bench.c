@@ -1,5 +1,6 @@
 #include "tests/reference/bench.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ double *bench_noise(Bench *bench, int64_t count, uint32_t seed) {
     double *values = arena_array(bench->arena, double, count + 1);
     for (int64_t i = 0; i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
-        values[i] = ((int)(seed >> 24) - 128) / 128.0;
+        values[i] = ldexp(((int)(seed >> 24) - 128) / 128.0, -(int)(seed >> 16 & 7));
     }
     return values;
 }

@@ -40,7 +40,8 @@ ReferenceTensor *bench_tensor3(Bench *bench, const char *name, const double *dat
 ReferenceResults bench_run(Bench *bench, ReferenceMode mode);
 const double *bench_values(const ReferenceResults *results, const char *name);
 
-// `count` values in -1..1, multiples of 1/128: exact in every type. In the bench's arena.
+// `count` values in -1..1 of at most 8 bits, so exact in every type, over 8 binades, so that float sums of
+// products round. In the bench's arena.
 double *bench_noise(Bench *bench, int64_t count, uint32_t seed);
 
 #endif
