@@ -139,6 +139,8 @@ item:
                                     { $$ = named(state, AST_HOOK, @$, $2, @2); $$->list = $4; $$->name2 = $7; $$->a = $9; }
 | REFERENCE block                   { $$ = make(state, AST_REFERENCE, @$); $$->list = $2; }
 | name value ';'                    { $$ = named(state, AST_SETTING, @$, $1, @1); $$->a = $2; }
+| SCHEDULE name ';'                 { $$ = named(state, AST_SETTING, @$, "schedule", @1);
+                                      $$->a = named(state, AST_NAME, @2, $2, @2); }
 | name '(' names ')' ARROW expression ';'
                                     { $$ = named(state, AST_MATH, @$, $1, @1); $$->list = $3; $$->a = $6; }
 | space name dims ':' type ';'      { $$ = named(state, AST_BUFFER, @$, $2, @2); $$->op = $1; $$->list = $3; $$->a = $5; }

@@ -319,7 +319,8 @@ static char *build(const Case *test, Outcome *outcome) {
     while (test->defines[defines])
         defines++;
     char path[512];
-    snprintf(path, sizeof path, "%s/%s", REPOSITORY, test->file);
+    snprintf(path, sizeof path, "%s%s%s", test->file[0] == '/' ? "" : REPOSITORY,
+             test->file[0] == '/' ? "" : "/", test->file);
     JfacOptions options = {.path = path,
                            .target = "sm_100a",
                            .include_dirs = includes,

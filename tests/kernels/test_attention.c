@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const int32_t EDGES[] = {0, 1, 127, 128, 129, 300}, OTHERS[] = {70, 0, 128, 257, 1, 129},
                      EVEN[] = {130, 130}, ALL_EMPTY[] = {0, 0};
@@ -106,6 +110,58 @@ static void offsets_beyond_two_to_the_32_elements_are_right(void **state) {
     bench_expect_right(&test, &outcome);
 }
 
+// The template's text with one change; false: the text to change isn't there.
+static bool replace_in(char *text, size_t capacity, const char *find, const char *replacement) {
+    char *at = strstr(text, find);
+    size_t length = strlen(text), found = strlen(find), put = strlen(replacement);
+    if (!at || length - found + put >= capacity)
+        return false;
+    memmove(at + put, at + found, length - (size_t)(at - text) - found + 1);
+    memcpy(at, replacement, put);
+    return true;
+}
+
+// One role moves all tiles, in and out, instead of two.
+static void roles_split_in_another_way_are_right(void **state) {
+    (void)state;
+    enum { MOST = 32768 };
+    static char text[MOST];
+    FILE *in = fopen(REPOSITORY "/templates/attention_sm100.jfa", "r");
+    assert_non_null(in);
+    text[fread(text, 1, MOST - 1, in)] = '\0';
+    fclose(in);
+    char *store = strstr(text, "  role store :");
+    assert_non_null(store);
+    strcpy(store, "}\n"); // the last role goes; its work moves to the end of `load`
+    assert_true(replace_in(text, MOST, "forward of attention", "moved of attention"));
+    assert_true(replace_in(text, MOST, "correct -> store", "correct -> load"));
+    assert_true(
+        replace_in(text, MOST, "for b in t.kv.last { put kv_in = V[b.j, kv_head]; }",
+                   "for b in t.kv.last { put kv_in = V[b.j, kv_head]; }\n"
+                   "      for g in PAIR { take y = result[g]; store O[t.i + g * M, t.head] = y; free y; }"));
+    char folder[] = "/tmp/jfa-test-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/moved.jfa", folder);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    fprintf(out, "use attention;\nkernel moved : attention { head_dim 128; dtype bf16; schedule moved; }\n%s",
+            text);
+    fclose(out);
+    Case test = {.file = path,
+                 .layout = LAYOUT_SELF,
+                 .lens_q = EDGES,
+                 .sequences = 6,
+                 .heads = 2,
+                 .kv_heads = 1,
+                 .head_dim = 128,
+                 .seed = 4};
+    Outcome outcome;
+    bench_run_case(&test, &outcome);
+    remove(path);
+    rmdir(folder);
+    bench_expect_right(&test, &outcome);
+}
+
 static bool is_causal(int64_t q, int64_t k) {
     return k <= q;
 }
@@ -149,6 +205,7 @@ int main(void) {
         cmocka_unit_test(f16_head_dim_64_is_right_over_all_layouts_and_edge_lengths),
         cmocka_unit_test(changes_of_the_schedule_change_the_code_and_stay_right),
         cmocka_unit_test(offsets_beyond_two_to_the_32_elements_are_right),
+        cmocka_unit_test(roles_split_in_another_way_are_right),
         cmocka_unit_test(masks_of_kernels_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,11 +13,12 @@
 
 typedef struct {
     const char *what;        // the mechanism that is taken away
+    const char *within;      // only in lines that hold this; NULL: any
     const char *find;        // text within a line of PTX
     const char *replacement; // of the found text; NULL: the line is dropped
-    int which; // which occurrence, from 1; 0: all; -1: all in lines that end with ", 1;" (phase bits)
-    SimFaultKind kinds[3]; // what the report may be
-    int edited;            // lines changed
+    int which;               // which occurrence, from 1; 0: all
+    SimFaultKind kinds[3];   // what the report may be
+    int edited;              // lines changed
 } Mutation;
 
 static char *apply(const char *ptx, void *context) {
@@ -31,9 +32,9 @@ static char *apply(const char *ptx, void *context) {
         size_t length = end ? (size_t)(end - line) + 1 : strlen(line);
         char text[4096];
         snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1), line);
-        char *found = length < sizeof text ? strstr(text, mutation->find) : NULL;
-        bool change = found && (++seen == mutation->which || mutation->which == 0 ||
-                                (mutation->which < 0 && strstr(text, ", 1;\n")));
+        bool fits = length < sizeof text && (!mutation->within || strstr(text, mutation->within));
+        char *found = fits ? strstr(text, mutation->find) : NULL;
+        bool change = found && (++seen == mutation->which || mutation->which == 0);
         if (change)
             mutation->edited++;
         if (change && mutation->replacement)
@@ -50,35 +51,45 @@ static char *apply(const char *ptx, void *context) {
 }
 
 static Mutation MUTATIONS[] = {
-    {"tcgen05.wait::st", "tcgen05.wait::st", NULL, 0, {SIM_FAULT_RACE}, 0},
-    {"tcgen05.wait::ld", "tcgen05.wait::ld", NULL, 0, {SIM_FAULT_REGISTERS}, 0},
-    {"fence::before_thread_sync", "tcgen05.fence::before_thread_sync;", NULL, 0, {SIM_FAULT_RACE}, 0},
-    {"fence::after_thread_sync", "tcgen05.fence::after_thread_sync;", NULL, 0, {SIM_FAULT_RACE}, 0},
-    {"fence.proxy.async", "fence.proxy.async", NULL, 0, {SIM_FAULT_PROXY}, 0},
-    {"the wait for a store's reads", "cp.async.bulk.wait_group.read", NULL, 0, {SIM_FAULT_RACE}, 0},
-    {"an expectation of bytes", "mbarrier.arrive.expect_tx", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
-    {"a commit", "tcgen05.commit", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
-    {"another commit", "tcgen05.commit", NULL, 4, {SIM_FAULT_DEADLOCK, SIM_FAULT_RACE}, 0},
-    {"the freeing of tensor memory", "tcgen05.dealloc", NULL, 0, {SIM_FAULT_TENSOR_MEMORY}, 0},
-    {"a barrier's initialisation", "mbarrier.init", NULL, 2, {SIM_FAULT_BARRIER}, 0},
-    {"an arrival", "@P1 mbarrier.arrive", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
+    {"tcgen05.wait::st", NULL, "tcgen05.wait::st", NULL, 0, {SIM_FAULT_RACE}, 0},
+    {"tcgen05.wait::ld", NULL, "tcgen05.wait::ld", NULL, 0, {SIM_FAULT_REGISTERS}, 0},
+    {"fence::before_thread_sync", NULL, "tcgen05.fence::before_thread_sync;", NULL, 0, {SIM_FAULT_RACE}, 0},
+    {"fence::after_thread_sync", NULL, "tcgen05.fence::after_thread_sync;", NULL, 0, {SIM_FAULT_RACE}, 0},
+    {"fence.proxy.async", NULL, "fence.proxy.async", NULL, 0, {SIM_FAULT_PROXY}, 0},
+    {"the wait for a store's reads", NULL, "cp.async.bulk.wait_group.read", NULL, 0, {SIM_FAULT_RACE}, 0},
+    {"an expectation of bytes", NULL, "mbarrier.arrive.expect_tx", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
+    {"a commit", NULL, "tcgen05.commit", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
+    {"another commit", NULL, "tcgen05.commit", NULL, 4, {SIM_FAULT_DEADLOCK, SIM_FAULT_RACE}, 0},
+    {"the freeing of tensor memory", NULL, "tcgen05.dealloc", NULL, 0, {SIM_FAULT_TENSOR_MEMORY}, 0},
+    {"a barrier's initialisation", NULL, "mbarrier.init", NULL, 2, {SIM_FAULT_BARRIER}, 0},
+    {"an arrival", NULL, "@P1 mbarrier.arrive", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
     {"the swizzle of a descriptor",
+     NULL,
      "1073758272}",
      "-2147467264}",
      0,
      {SIM_FAULT_DESCRIPTOR, SIM_FAULT_RACE, SIM_FAULT_PROXY},
      0},
-    {"the version bit of a descriptor", "1073758272}", "1073741888}", 0, {SIM_FAULT_DESCRIPTOR}, 0},
+    {"the version bit of a descriptor", NULL, "1073758272}", "1073741888}", 0, {SIM_FAULT_DESCRIPTOR}, 0},
     {"a barrier's wait",
+     NULL,
      "mbarrier.try_wait.parity",
      "setp.eq.u32 P1, 0, 0; //",
      3,
      {SIM_FAULT_RACE, SIM_FAULT_UNWRITTEN, SIM_FAULT_DEADLOCK},
      0},
     {"the flip of a phase",
+     ", 1;\n",
      "xor.b32",
      "or.b32",
-     -1,
+     0,
+     {SIM_FAULT_DEADLOCK, SIM_FAULT_RACE, SIM_FAULT_BARRIER},
+     0},
+    {"a stage of the ring on one side",
+     "setp.eq.b32",
+     ", 3;",
+     ", 2;",
+     1,
      {SIM_FAULT_DEADLOCK, SIM_FAULT_RACE, SIM_FAULT_BARRIER},
      0},
 };
