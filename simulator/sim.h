@@ -1,7 +1,7 @@
 // sim.h: a simulated GPU that executes PTX text, instruction by instruction, and looks for mistakes while it
 // does. Devices "sim:sm_100a" and "sim:sm_90a"; "sim:sm_100a,sms=8" sets the number of simulated SMs (default
 // 4). Options (jfa_backend.set_option): "seed" (order of warps, delay of asynchronous operations), "threads"
-// (host threads; default all cores), "race" (0: no happens-before checks), "steps" (instructions of warps
+// (host threads; default all cores), "race" (0: no checks of order), "steps" (instructions of warps
 // that a cluster may execute before it counts as endless; 0, the default: any number). The same seed gives
 // the same run whatever the number of threads.
 #ifndef JFA_SIMULATOR_SIM_H

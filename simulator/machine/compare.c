@@ -257,6 +257,7 @@ static bool decode_mov(Decoder *d, Op *op) {
         !take_operands(d, op, op->type))
         return false;
     const PtxOperand *in = d->in->operands;
+    op->flags = OP_MOVES;
     if (in[0].kind == PTX_VECTOR || in[1].kind == PTX_VECTOR) {
         op->first_list = in[0].kind == PTX_VECTOR ? 0 : 1;
         op->list_count = in[op->first_list].count;

@@ -350,11 +350,12 @@ bool take_operands(Decoder *d, Op *op, int type) {
 // keep.
 static bool places_are_good(Decoder *d, const Op *op) {
     static const char *const FIRST[] = {"mbarrier", "elect", "atom", "shfl", "setp", NULL},
-                             *const LISTS[] = {"ld", "clusterlaunchcontrol", NULL};
+                             *const LISTS[] = {"ld", "clusterlaunchcontrol", "mov", NULL};
     int free_to = 0;
     for (int i = 0; FIRST[i]; i++)
         free_to = !strcmp(FIRST[i], d->in->parts[0]) ? 1 : free_to;
-    for (int i = 0; LISTS[i]; i++)
+    bool has_list = strcmp(d->in->parts[0], "mov") != 0 || d->in->operands[0].kind == PTX_VECTOR;
+    for (int i = 0; LISTS[i] && has_list; i++)
         free_to = !strcmp(LISTS[i], d->in->parts[0]) ? op->operand_count - 1 : free_to;
     for (int i = 0; i < op->operand_count && !(op->flags & OP_BRANCH); i++)
         if (op->operands[i].at < 0 && (i >= free_to || op->operands[i].bytes == 16))

@@ -134,7 +134,8 @@ enum {
     OP_COLLECTIVE = 1,
     OP_BRANCH = 2,
     OP_ALIGNED = 4,
-    OP_ASYNC_REGISTERS = 8 /* may name busy registers */
+    OP_ASYNC_REGISTERS = 8, // may name busy registers
+    OP_MOVES = 16           // only moves bits from registers to registers
 };
 
 enum Busy { BUSY_NOT, BUSY_LOAD, BUSY_RESULT, BUSY_OPERAND };
@@ -383,6 +384,7 @@ const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size)
 Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *));
 void async_start(Warp *warp, Async *async);
 void async_free(Async *async);                   // NULL is allowed
+void warp_mark_loading(Warp *warp, int32_t at);  // tensor.c: its value comes with tcgen05.wait::ld
 bool async_run_due(Cluster *cluster);            // completes what is due; false: nothing was
 uint64_t async_next_due(const Cluster *cluster); // UINT64_MAX: none
 int async_groups_pending(const Cta *cta, uint32_t thread, int newest_kept);

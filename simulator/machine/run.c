@@ -123,6 +123,19 @@ static void leave(Warp *warp, const Op *op, uint32_t taken) {
     warp->groups[warp->group_count++] = other;
 }
 
+// Moves before wait::ld pass the mark on: compilers place them there, and the assembler lets them follow the
+// load.
+static bool move_of_loading(Warp *warp, const Op *op) {
+    int results = op->list_count && op->first_list == 0 ? op->list_count : 1;
+    bool loading = false;
+    for (int i = results; i < op->operand_count; i++)
+        loading |= op->operands[i].at >= 0 && warp->busy[op->operands[i].at / 8] == BUSY_LOAD;
+    for (int i = 0; i < results && loading; i++)
+        if (op->operands[i].at >= 0)
+            warp_mark_loading(warp, op->operands[i].at);
+    return loading;
+}
+
 static bool touches_busy(Warp *warp, const Op *op) {
     static const char *const WHAT[] = {
         [BUSY_LOAD] = "a register that tcgen05.ld is loading is used before tcgen05.wait::ld",
@@ -131,7 +144,9 @@ static bool touches_busy(Warp *warp, const Op *op) {
         [BUSY_OPERAND] = "a register that holds an operand of wgmma is used before the wgmma.wait_group that "
                          "covers its product",
     };
-    for (int i = 0; i < op->operand_count && !(op->flags & OP_ASYNC_REGISTERS); i++)
+    if (op->flags & OP_ASYNC_REGISTERS || (op->flags & OP_MOVES && move_of_loading(warp, op)))
+        return false;
+    for (int i = 0; i < op->operand_count; i++)
         if (op->operands[i].at >= 0 && warp->busy[op->operands[i].at / 8]) {
             fault(warp, op, SIM_FAULT_REGISTERS, "%s", WHAT[warp->busy[op->operands[i].at / 8]]);
             return true;
@@ -164,7 +179,8 @@ static bool run_warp(Warp *warp, int slice) {
         warp->executed++;
         cluster->steps++;
         cluster->now++;
-        if ((warp->busy_loads || warp->busy_products) && touches_busy(warp, op))
+        if (((warp->busy_loads && cluster->launch->check_races) || warp->busy_products) &&
+            touches_busy(warp, op))
             return true;
         if (op->flags & OP_BRANCH) {
             if (op->mode == CONTROL_INDEXED)

@@ -187,6 +187,15 @@ static bool check_columns(Warp *warp, const Op *op, const Window *window, bool w
     return true;
 }
 
+void warp_mark_loading(Warp *warp, int32_t at) {
+    if (warp->busy[at / 8])
+        return;
+    warp->busy[at / 8] = BUSY_LOAD;
+    if (warp->busy_loads < MOST_LISTED)
+        warp->loading[warp->busy_loads] = at / 8;
+    warp->busy_loads++;
+}
+
 static void run_tmem_load(Warp *warp, const Op *op, uint32_t mask) {
     Window window;
     if (!whole_warp(warp, op, mask) || !window_of(warp, op, &op->operands[op->list_count], &window) ||
@@ -209,10 +218,7 @@ static void run_tmem_load(Warp *warp, const Op *op, uint32_t mask) {
             to[thread] = value;
         }
         if (op->operands[reg].at >= 0) {
-            warp->busy[op->operands[reg].at / 8] = BUSY_LOAD;
-            if (warp->busy_loads < MOST_LISTED)
-                warp->loading[warp->busy_loads] = op->operands[reg].at / 8;
-            warp->busy_loads++;
+            warp_mark_loading(warp, op->operands[reg].at);
         }
     }
 }

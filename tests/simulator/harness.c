@@ -39,8 +39,8 @@ void bench_load(Bench *bench, const char *text) {
 
 void bench_load_file(Bench *bench, const char *name) {
     char path[600];
-    static char text[1 << 16];
-    snprintf(path, sizeof path, "%s/%s", SNIPPETS, name);
+    static char text[1 << 18];
+    snprintf(path, sizeof path, "%s/%s", FOLDER, name);
     FILE *in = fopen(path, "rb");
     assert_non_null(in);
     size_t length = fread(text, 1, sizeof text - 1, in);
@@ -93,7 +93,7 @@ const SimFault *bench_run(Bench *bench, BenchLaunch launch) {
     jfa_error err = {0};
     must(bench->backend->function_get(bench->device, bench->module, launch.kernel, &function, &err), &err,
          "function");
-    jfa_launch_desc desc = {.grid = {launch.grid, 1, 1},
+    jfa_launch_desc desc = {.grid = {launch.grid, bench->grid_y ? bench->grid_y : 1, 1},
                             .block = {launch.block, 1, 1},
                             .cluster = {launch.cluster ? launch.cluster : 1, 1, 1},
                             .shared_bytes = launch.shared,

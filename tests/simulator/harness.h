@@ -15,6 +15,7 @@ typedef struct {
     void *device, *module;
     uint8_t params[1024];
     size_t params_bytes;
+    uint32_t grid_y; // of the next launch; 0: 1
 } Bench;
 
 // Each fails the test with the simulator's message when it does not succeed.
@@ -22,7 +23,7 @@ Bench bench_open(const char *spec);
 void bench_close(Bench *bench);
 void bench_option(Bench *bench, const char *name, int64_t value);
 void bench_load(Bench *bench, const char *text);                       // replaces the module
-void bench_load_file(Bench *bench, const char *name);                  // of the folder snippets
+void bench_load_file(Bench *bench, const char *name);                  // relative to this folder
 uint64_t bench_alloc(Bench *bench, size_t bytes, const void *initial); // initial: NULL or `bytes` bytes
 void bench_read(Bench *bench, void *to, uint64_t from, size_t bytes);
 // Parameters in order, with natural alignment; NULL bytes: zeros.
@@ -33,7 +34,7 @@ void bench_param_map(Bench *bench, const jfa_tensor_map *map);
 
 typedef struct {
     const char *kernel;
-    uint32_t grid, block, cluster, shared; // one-dimensional; cluster 0: 1
+    uint32_t grid, block, cluster, shared; // cluster 0: 1
 } BenchLaunch;
 
 // The fault that the launch ended with; kind SIM_FAULT_NONE: none. Forgets the parameters.

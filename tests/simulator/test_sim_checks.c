@@ -152,6 +152,12 @@ static const Case CASES[] = {
      "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n" LOAD_RESULT,
      "", "tcgen05.wait::ld.sync.aligned;\n", "add.u32 v, r0, r1; tcgen05.wait::ld.sync.aligned;\n" TENSOR_END,
      SIM_FAULT_REGISTERS, "wait::ld"},
+    {"a loaded register used before wait::ld by way of a move",
+     TENSOR_BEGIN
+     "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid}; tcgen05.wait::st.sync.aligned;\n" LOAD_RESULT
+     "mov.b64 da, {r0, r1}; mov.b64 {x, y}, da;\n",
+     "", "tcgen05.wait::ld.sync.aligned;\n", "add.u32 v, x, y; tcgen05.wait::ld.sync.aligned;\n" TENSOR_END,
+     SIM_FAULT_REGISTERS, "wait::ld"},
     {"an own store read back before wait::st",
      TENSOR_BEGIN "tcgen05.st.sync.aligned.32x32b.x2.b32 [ad], {tid, tid};\n", "",
      "tcgen05.wait::st.sync.aligned;\n",

@@ -46,7 +46,7 @@ static void a_product_of_two_loaded_tiles_is_right_with_every_seed(void **state)
     for (int seed = 0; seed < SEEDS; seed++) {
         Bench bench = bench_open("sm_100a");
         bench_option(&bench, "seed", seed);
-        bench_load_file(&bench, "recipe_sm100_umma_bf16.ptx");
+        bench_load_file(&bench, "snippets/recipe_sm100_umma_bf16.ptx");
         jfa_tensor_map ta = plain_map(random_matrix(&bench, &random, M, 64, a), 64, M, M);
         jfa_tensor_map tb = plain_map(random_matrix(&bench, &random, N, 64, b), 64, N, N);
         uint64_t out = bench_alloc(&bench, sizeof d, NULL);
@@ -67,7 +67,7 @@ static void a_warpgroup_product_is_right_with_every_seed(void **state) {
     for (int seed = 0; seed < SEEDS; seed++) {
         Bench bench = bench_open("sm_90a");
         bench_option(&bench, "seed", seed);
-        bench_load_file(&bench, "recipe_sm90_wgmma_bf16.ptx");
+        bench_load_file(&bench, "snippets/recipe_sm90_wgmma_bf16.ptx");
         jfa_tensor_map ta = plain_map(random_matrix(&bench, &random, 64, 64, a), 64, 64, 64);
         jfa_tensor_map tb = plain_map(random_matrix(&bench, &random, 64, 64, b), 64, 64, 64);
         uint64_t out = bench_alloc(&bench, sizeof d, NULL);
@@ -88,7 +88,7 @@ static void every_tile_of_a_queue_is_worked_on_once(void **state) {
         Bench bench = bench_open("sm_100a,sms=3");
         uint32_t found[TILES];
         bench_option(&bench, "seed", seed);
-        bench_load_file(&bench, "recipe_sm100_clc_loop.ptx");
+        bench_load_file(&bench, "snippets/recipe_sm100_clc_loop.ptx");
         uint64_t out = bench_alloc(&bench, sizeof found, NULL);
         bench_param_u64(&bench, out);
         bench_run_well(&bench, (BenchLaunch){"clc_loop", TILES, 128, 1, 0});
