@@ -20,6 +20,7 @@ typedef struct {
     // Differences that approximate functions and the tensor core's order of sums may make; 0: bits must be
     // equal.
     double relative, absolute;
+    uint32_t grid_y, scratch; // CTAs along y (0: 1), and bytes of scratch memory for each CTA
 } Job;
 
 static const Job JOBS[] = {
@@ -33,6 +34,8 @@ static const Job JOBS[] = {
      {200},
      1,
      4e-7,
+     0,
+     0,
      0},
     {"column_sums_sm90.ptx",
      "column_sums",
@@ -44,8 +47,10 @@ static const Job JOBS[] = {
      {100, 200},
      2,
      0,
+     0,
+     0,
      0},
-    {"integer_mix_sm90.ptx", "integer_mix", 3, 128, 0, {1300 * 4, 1300 * 4}, {3, 3}, {1300}, 1, 0, 0},
+    {"integer_mix_sm90.ptx", "integer_mix", 3, 128, 0, {1300 * 4, 1300 * 4}, {3, 3}, {1300}, 1, 0, 0, 0, 0},
     {"matmul_pointers_sm90.ptx",
      "matmul_pointers",
      2,
@@ -56,7 +61,22 @@ static const Job JOBS[] = {
      {200, 64, 150},
      3,
      0x1p-10,
-     150 * 4 * 0x1p-24},
+     150 * 4 * 0x1p-24,
+     0,
+     0},
+    {"matmul_sm90.ptx",
+     "matmul",
+     2,
+     128,
+     65552,
+     {200 * 192 * 2, 192 * 256 * 2, 200 * 256 * 2},
+     {2, 2, 2},
+     {200, 256, 192},
+     3,
+     0x1p-10,
+     192 * 4 * 0x1p-24,
+     2,
+     256},
 };
 
 static uint32_t next_random(uint32_t *state) {
@@ -138,9 +158,14 @@ static bool run(const Side *side, const Job *job, const char *text, size_t lengt
         params.used += 8;
     }
     memcpy(params.bytes + params.used, job->scalars, 4 * (size_t)job->scalar_count);
-    params.used =
-        (params.used + 4 * (size_t)job->scalar_count + 7) / 8 * 8 + 16; // Triton's scratch pointers: none
-    jfa_launch_desc desc = {.grid = {job->grid, 1, 1},
+    params.used = (params.used + 4 * (size_t)job->scalar_count + 7) / 8 * 8;
+    uint32_t grid_y = job->grid_y ? job->grid_y : 1;
+    uint64_t scratch = 0; // two pointers that Triton appends: scratch memory, and none for profiles
+    if (!status && job->scratch)
+        status = b->alloc(side->device, (size_t)job->scratch * job->grid * grid_y, &scratch, &err);
+    memcpy(params.bytes + params.used, &scratch, 8);
+    params.used += 16;
+    jfa_launch_desc desc = {.grid = {job->grid, grid_y, 1},
                             .block = {job->threads, 1, 1},
                             .cluster = {1, 1, 1},
                             .shared_bytes = job->shared,
@@ -153,6 +178,8 @@ static bool run(const Side *side, const Job *job, const char *text, size_t lengt
                                   &err);
     for (int i = 0; i < buffers; i++)
         b->free(side->device, addresses[i], &(jfa_error){0});
+    if (scratch)
+        b->free(side->device, scratch, &(jfa_error){0});
     if (module)
         b->module_unload(side->device, module);
     if (status)
