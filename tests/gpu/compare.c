@@ -118,7 +118,7 @@ static char *read_text(const char *folder, const char *name, size_t *length) {
     // The driver at hand may know older versions of PTX only; these kernels use nothing new.
     char *version = text ? strstr(text, ".version 9.") : NULL;
     if (version)
-        memcpy(version, ".version 8.4", 12);
+        memcpy(version, ".version 8.6", 12);
     return text;
 }
 
