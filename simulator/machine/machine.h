@@ -366,6 +366,7 @@ bool race_tensor_write(Cta *cta, Warp *warp, const Op *op, const Async *async, i
 Allocation *machine_allocation(Sim *sim, uint64_t address, uint64_t bytes); // NULL: out of bounds
 // A pointer to global bytes for reading (all written) or writing (marks them). NULL after a fault.
 uint8_t *machine_global(Warp *warp, const Op *op, uint64_t address, uint32_t bytes, bool write);
+bool machine_has_exited(const Cta *cta); // all of its threads
 // The CTA and byte offset of a shared-window address; NULL after a fault.
 Cta *machine_shared(Warp *warp, const Op *op, uint32_t address, uint32_t bytes, uint32_t *offset);
 

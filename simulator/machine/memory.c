@@ -67,6 +67,13 @@ uint8_t *machine_global(Warp *warp, const Op *op, uint64_t address, uint32_t byt
     return a->data + at;
 }
 
+bool machine_has_exited(const Cta *cta) {
+    for (int w = 0; w < cta->warp_count; w++)
+        if (cta->warps[w].group_count)
+            return false;
+    return true;
+}
+
 Cta *machine_shared(Warp *warp, const Op *op, uint32_t address, uint32_t bytes, uint32_t *offset) {
     Cluster *cluster = warp->cta->cluster;
     uint32_t rank = address >> 24, place = address & 0xFFFFFF;
@@ -80,6 +87,11 @@ Cta *machine_shared(Warp *warp, const Op *op, uint32_t address, uint32_t bytes, 
     if (place % bytes && (bytes & (bytes - 1)) == 0 && bytes <= 16) {
         fault(warp, op, SIM_FAULT_ALIGNMENT, "shared address 0x%x is not aligned to %u bytes", address,
               bytes);
+        return NULL;
+    }
+    if (rank != (uint32_t)warp->cta->rank && machine_has_exited(&cluster->ctas[rank])) {
+        fault(warp, op, SIM_FAULT_EXIT, "shared address 0x%x belongs to the CTA of rank %u, which has exited",
+              address, rank);
         return NULL;
     }
     *offset = place - SHARED_BASE;

@@ -59,6 +59,11 @@ static Mbarrier *async_barrier(Cta *cta, Async *async, uint32_t address, Cta **o
     if (!barrier)
         fault_async(cta, async, SIM_FAULT_BARRIER,
                     "it signals shared address 0x%x, where there is no initialised mbarrier", address);
+    else if (*owner != cta && machine_has_exited(*owner)) {
+        fault_async(cta, async, SIM_FAULT_EXIT,
+                    "it signals an mbarrier of the CTA of rank %u, which has exited", rank);
+        return NULL;
+    }
     return barrier;
 }
 

@@ -272,6 +272,32 @@ static void each_mended_twin_passes(void **state) {
         run_case(one, true, seed);
 }
 
+// Rank 1 of a pair exits at once, or after the cluster barrier at which rank 0 arrives when it has stored.
+static void a_cta_that_exits_before_its_peer_is_done_with_it_is_reported(void **state) {
+    (void)state;
+    static const char *const STORE = "mapa.shared::cluster.u32 y, place, 1; mov.u32 x, 0;\nL: add.u32 x, x, "
+                                     "1; setp.lt.u32 p, x, 20000; @p bra L;\n"
+                                     "st.shared::cluster.u32 [y], tid;\n";
+    static const char *const BARRIER =
+        "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n";
+    for (int mended = 0; mended < 2; mended++) {
+        char text[8192];
+        snprintf(text, sizeof text,
+                 "%smov.u32 w, %%cluster_ctarank; setp.eq.u32 p, w, 1; @p bra END;\n%sEND:\n%sret;\n}\n",
+                 PROLOGUE, STORE, mended ? BARRIER : "");
+        Bench bench = bench_open("sm_100a");
+        bench_load(&bench, text);
+        bench_param_u64(&bench, 0);
+        bench_param_u64(&bench, 0);
+        BenchLaunch launch = {"k", 2, 128, 2, 40960};
+        if (mended)
+            bench_run_well(&bench, launch);
+        else
+            bench_run_fault(&bench, launch, SIM_FAULT_EXIT, "rank 1, which has exited");
+        bench_close(&bench);
+    }
+}
+
 static void an_endless_loop_ends_at_the_limit_of_steps(void **state) {
     (void)state;
     Bench bench = bench_open("sm_100a");
@@ -308,7 +334,7 @@ static void a_report_does_not_depend_on_the_threads_of_the_host(void **state) {
 
 int main(void) {
     enum { COUNT = sizeof CASES / sizeof CASES[0] };
-    static struct CMUnitTest tests[2 * COUNT + 2];
+    static struct CMUnitTest tests[2 * COUNT + 3];
     static char names[2 * COUNT][160];
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(names[2 * i], sizeof names[0], "%s is reported", CASES[i].name);
@@ -319,6 +345,7 @@ int main(void) {
             (struct CMUnitTest){names[2 * i + 1], each_mended_twin_passes, NULL, NULL, (void *)&CASES[i]};
     }
     const struct CMUnitTest more[] = {
+        cmocka_unit_test(a_cta_that_exits_before_its_peer_is_done_with_it_is_reported),
         cmocka_unit_test(an_endless_loop_ends_at_the_limit_of_steps),
         cmocka_unit_test(a_report_does_not_depend_on_the_threads_of_the_host),
     };
