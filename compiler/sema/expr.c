@@ -317,12 +317,20 @@ static Expr *reduce(Sema *sema, ReduceOp op, Expr *a, Span span) {
     return expr;
 }
 
+enum { MOST_EXPANSIONS = 10000 };
+
 // Binds arguments to parameters by position, then evaluates `body` in a scope below `definition`.
 static Expr *expand(Sema *sema, Symbol *callee, Scope *definition, const Ast *parameters, const Ast *body,
                     Expr **args, Span span) {
     if (callee->inlining) {
         diag_error(sema->diag, span, "recursion",
                    "'%s' calls itself; functions are expanded in place and can't recur", callee->name);
+        return NULL;
+    }
+    if (++sema->expanded > MOST_EXPANSIONS) {
+        if (sema->expanded == MOST_EXPANSIONS + 1)
+            diag_error(sema->diag, span, "too-many", "functions expand in place to more than %d bodies",
+                       MOST_EXPANSIONS);
         return NULL;
     }
     Scope *scope = scope_new(sema, definition);

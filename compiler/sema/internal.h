@@ -81,6 +81,7 @@ typedef struct {
     Role *role;
     Held *held;
     bool in_tiles;
+    int expanded; // functions and hooks expanded in place so far, likewise
     int unrolled; // statements made by constant loops so far: a bound against runaway specs
 } Sema;
 
