@@ -2,6 +2,8 @@
 // round.
 #include "compiler/sema/internal.h"
 
+#include "compiler/plan/lookup.h"
+
 #include <string.h>
 
 static void declare_buffer(Sema *sema, const Ast *ast) {
@@ -303,19 +305,13 @@ void declare_schedule(Sema *sema) {
 
 // ---------------------------------------------------------------- rounds
 
-static Buffer *root_of(Buffer *buffer) {
-    while (buffer->over)
-        buffer = buffer->over;
-    return buffer;
-}
-
 void declare_rounds(Sema *sema) {
     Plan *plan = sema->plan;
     for (int i = 0; i < plan->pipe_count; i++) {
         Pipe *round[MAX_ITEMS];
         int count = 0;
         for (int k = 0; k < plan->pipe_count; k++)
-            if (root_of(plan->pipes[k]->buffer) == root_of(plan->pipes[i]->buffer))
+            if (buffer_root(plan->pipes[k]->buffer) == buffer_root(plan->pipes[i]->buffer))
                 round[count++] = plan->pipes[k];
         if (round[0] != plan->pipes[i])
             continue;

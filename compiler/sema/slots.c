@@ -1,6 +1,8 @@
 // slots.c: pipes and the slots that a role holds or fills; who fills and who uses a pipe.
 #include "compiler/sema/internal.h"
 
+#include "compiler/plan/lookup.h"
+
 #include <string.h>
 
 // The pipe that `pipe` or `pipe[index]` names. *index: NULL, a constant or the replica number.
@@ -91,12 +93,6 @@ Held *slot_find_held(Sema *sema, const Slot *slot) {
     return NULL;
 }
 
-static const Buffer *root_of(const Buffer *buffer) {
-    while (buffer->over)
-        buffer = buffer->over;
-    return buffer;
-}
-
 static bool same_index(const Expr *a, const Expr *b) {
     if (!a || !b)
         return a == b;
@@ -107,7 +103,7 @@ static bool same_index(const Expr *a, const Expr *b) {
 static Held *held_bytes(Sema *sema, const Pipe *pipe, const Expr *index) {
     for (Held *held = sema->held; held; held = held->next)
         if (!held->gone && !held->slot->filling && held->slot->pipe != pipe &&
-            root_of(held->slot->pipe->buffer) == root_of(pipe->buffer) &&
+            buffer_root(held->slot->pipe->buffer) == buffer_root(pipe->buffer) &&
             same_index(held->slot->index, index))
             return held;
     return NULL;
