@@ -10,17 +10,6 @@ char *parser_copy(ParserState *state, const char *text, size_t length) {
     return arena_copy(state->arena, text, length);
 }
 
-void parser_bad_token(ParserState *state, Span span, const char *message) {
-    diag_error(state->diag, span, "syntax", "%s", message);
-}
-
-void parser_bad_byte(ParserState *state, Span span, unsigned char byte) {
-    if (byte >= 32 && byte < 127)
-        diag_error(state->diag, span, "syntax", "'%c' is not part of the language", byte);
-    else
-        diag_error(state->diag, span, "syntax", "byte 0x%02x is not part of the language", byte);
-}
-
 void parser_scanner_failed(const char *message) {
     // flex calls this only when memory is out or its own tables are broken.
     fprintf(stderr, "jfac: %s\n", message);
@@ -28,29 +17,80 @@ void parser_scanner_failed(const char *message) {
 }
 
 Ast *ast_append(Ast *list, Ast *item) {
-    if (!list)
-        return item;
-    Ast *last = list;
+    if (!list || !item)
+        return list ? list : item;
+    Ast *last = list->last ? list->last : list;
     while (last->next)
         last = last->next;
     last->next = item;
+    list->last = item->last ? item->last : item;
     return list;
 }
 
+// ---------------------------------------------------------------- depth
+
+typedef struct {
+    Ast *node;
+    int depth; // of expressions around it
+} Visit;
+
+typedef struct {
+    Arena *arena;
+    Visit *visits;
+    int count, capacity;
+} Visits;
+
+static void push(Visits *stack, Ast *node, int depth) {
+    if (!node)
+        return;
+    if (stack->count == stack->capacity) {
+        int capacity = stack->capacity ? 2 * stack->capacity : 256;
+        Visit *larger = arena_array(stack->arena, Visit, capacity);
+        if (stack->count)
+            memcpy(larger, stack->visits, sizeof *larger * (size_t)stack->count);
+        stack->visits = larger;
+        stack->capacity = capacity;
+    }
+    stack->visits[stack->count++] = (Visit){node, depth};
+}
+
+// Later passes recur over the tree. The grammar's stack doesn't bound what is read from left to right (1 + 1
+// + ...), so expressions that are too deep are told and cut off here, without recursion.
+static void limit_depth(ParserState *state) {
+    Visits stack = {.arena = state->arena};
+    push(&stack, state->result, 0);
+    while (stack.count) {
+        Visit visit = stack.visits[--stack.count];
+        Ast *node = visit.node;
+        bool is_expression = node->kind <= AST_TYPE;
+        push(&stack, node->next, visit.depth);
+        if (is_expression && visit.depth >= DEEPEST_EXPRESSION) {
+            parser_too_deep(state, node->span);
+            *node = (Ast){.kind = AST_INT, .span = node->span, .name_span = node->span, .next = node->next};
+            continue;
+        }
+        Ast *const children[] = {node->a, node->b, node->c, node->list, node->list2};
+        for (size_t i = 0; i < sizeof children / sizeof children[0]; i++)
+            push(&stack, children[i], is_expression ? visit.depth + 1 : 0);
+    }
+}
+
 static Ast *parse(Arena *arena, Diag *diag, int file, bool expression) {
-    ParserState state = {
-        .arena = arena, .diag = diag, .file = file, .expression = expression, .first_token = true};
+    ParserState state = {.arena = arena,
+                         .diag = diag,
+                         .file = file,
+                         .expression = expression,
+                         .first_token = true,
+                         .errors_before = diag->error_count,
+                         .starts_construct = true};
     const Source *source = &diag->sources->files[file];
     yyscan_t scanner;
     if (jfa_yylex_init_extra(&state, &scanner))
         parser_scanner_failed("out of memory");
     jfa_yy_scan_bytes(source->text, source->length, scanner);
-    int status = jfa_yyparse(scanner, &state);
+    jfa_yyparse(scanner, &state);
     jfa_yylex_destroy(scanner);
-    if (status && !diag->error_count) {
-        Span whole = {file, 0, 0};
-        diag_error(diag, whole, "syntax", "this file is nested too deeply to be parsed");
-    }
+    limit_depth(&state);
     return state.result;
 }
 

@@ -81,6 +81,7 @@ struct Ast {
     Ast *a, *b, *c;
     Ast *list, *list2;
     Ast *next;
+    Ast *last; // the parser's: near the end of the chain that this node heads, or NULL
 };
 
 // Parses file number `file`. Returns its top-level items in order; errors go to diag, and the items that

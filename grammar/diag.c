@@ -1,5 +1,6 @@
 #include "grammar/diag.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,15 +154,31 @@ void diag_print_text(const Diag *diag, FILE *out) {
         fprintf(out, "and %d more\n", left_out);
 }
 
+// Bytes of the UTF-8 character at `c`; 0: it is none (RFC 3629).
+static int utf8_length(const unsigned char *c) {
+    int length = *c < 0x80 ? 1 : *c < 0xc2 ? 0 : *c < 0xe0 ? 2 : *c < 0xf0 ? 3 : *c < 0xf5 ? 4 : 0;
+    for (int i = 1; i < length; i++)
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+    bool is_overlong = (*c == 0xe0 && c[1] < 0xa0) || (*c == 0xf0 && c[1] < 0x90);
+    bool is_no_character = (*c == 0xed && c[1] > 0x9f) || (*c == 0xf4 && c[1] > 0x8f);
+    return is_overlong || is_no_character ? 0 : length;
+}
+
+// What is not UTF-8 becomes the replacement character: the output is JSON whatever the source holds.
 static void json_string(const char *text, FILE *out) {
     fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
+        int length = utf8_length(c);
         if (*c == '"' || *c == '\\')
             fprintf(out, "\\%c", *c);
         else if (*c < 32 || *c == 127)
             fprintf(out, "\\u%04x", *c);
+        else if (!length)
+            fprintf(out, "\\ufffd");
         else
-            fputc(*c, out);
+            fwrite(c, 1, (size_t)length, out);
+        c += length ? length : 1;
     }
     fputc('"', out);
 }
@@ -216,7 +233,7 @@ static int edit_distance(const char *a, const char *b) {
     enum { LONGEST = 63 };
     size_t length_a = strlen(a), length_b = strlen(b);
     if (length_a > LONGEST || length_b > LONGEST)
-        return LONGEST;
+        return INT_MAX;
     int row[LONGEST + 1];
     for (size_t j = 0; j <= length_b; j++)
         row[j] = (int)j;
@@ -235,7 +252,10 @@ static int edit_distance(const char *a, const char *b) {
 
 const char *diag_closest(const char *name, const char *const *candidates, int count) {
     const char *best = NULL;
-    int limit = (int)strlen(name) / 3 + 1, best_distance = limit + 1;
+    int length = (int)strlen(name), limit = length / 3 + 1;
+    if (limit >= length) // every letter would be another
+        limit = length - 1;
+    int best_distance = limit + 1;
     for (int i = 0; i < count; i++) {
         int distance = edit_distance(name, candidates[i]);
         if (distance < best_distance) {

@@ -24,7 +24,6 @@
 
 %code {
 #include "jfa_l.h"
-#include <string.h>
 
 #define YYLLOC_DEFAULT(Current, Rhs, N)                                                                                \
     do {                                                                                                               \
@@ -115,6 +114,7 @@ top_item:
                                     { $$ = named(state, AST_KERNEL, @$, $2, @2); $$->name2 = $4; $$->list = $6; }
 | error ';'                         { $$ = NULL; yyerrok; }
 | error '}'                         { $$ = NULL; yyerrok; }
+| error '{' items '}'               { $$ = NULL; yyerrok; }
 ;
 
 items:
@@ -309,36 +309,30 @@ static int start_or_scan(JFA_YYSTYPE *value, Span *span, void *scanner, ParserSt
         span->start = span->end = 0;
         return state->expression ? START_EXPRESSION : START_FILE;
     }
-    return jfa_yylex(value, span, scanner);
+    int token = state->gave_up ? 0 : jfa_yylex(value, span, scanner);
+    if (token == 0) {
+        span->file = state->file;
+        span->start = span->end = state->diag->sources->files[state->file].length;
+    }
+    parser_saw_token(state, *span, token == NAME);
+    return token;
 }
 
+// Called by bison itself only when its stack is full.
 static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const char *message) {
     (void)scanner;
-    diag_error(state->diag, *span, "syntax", "%s", message);
+    (void)message;
+    parser_too_deep(state, *span);
 }
 
 static int yyreport_syntax_error(const yypcontext_t *context, void *scanner, ParserState *state) {
     (void)scanner;
-    enum { SHOWN = 5 };
-    yysymbol_kind_t expected[SHOWN + 1];
-    int count = yypcontext_expected_tokens(context, expected, SHOWN + 1);
+    yysymbol_kind_t kinds[PARSER_MOST_EXPECTED];
+    const char *expected[PARSER_MOST_EXPECTED];
+    int count = yypcontext_expected_tokens(context, kinds, PARSER_MOST_EXPECTED);
+    for (int i = 0; i < count; i++)
+        expected[i] = yysymbol_name(kinds[i]);
     yysymbol_kind_t found = yypcontext_token(context);
-    Span span = *yypcontext_location(context);
-    const Source *source = &state->diag->sources->files[state->file];
-    char list[256] = "";
-    if (count > 0 && count <= SHOWN)
-        for (int i = 0; i < count; i++) {
-            const char *text = yysymbol_name(expected[i]);
-            size_t used = strlen(list);
-            bool plain = !strncmp(text, "a name", 6) || !strncmp(text, "an integer", 10) || !strncmp(text, "a number", 8);
-            const char *quote = plain || text[0] == '\'' ? "" : "'";
-            snprintf(list + used, sizeof list - used, "%s%s%s%s", i == 0 ? ", expected " : i == count - 1 ? " or " : ", ",
-                     quote, text, quote);
-        }
-    if (found == YYSYMBOL_YYEOF)
-        diag_error(state->diag, span, "syntax", "the file ends inside a construct%s", list);
-    else
-        diag_error(state->diag, span, "syntax", "'%.*s' can't stand here%s", span.end - span.start > 40 ? 40 : span.end - span.start,
-                   source->text + span.start, list);
+    parser_syntax_error(state, found == YYSYMBOL_YYEOF ? NULL : yysymbol_name(found), expected, count);
     return 0;
 }

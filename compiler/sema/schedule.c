@@ -308,7 +308,7 @@ void declare_schedule(Sema *sema) {
 void declare_rounds(Sema *sema) {
     Plan *plan = sema->plan;
     for (int i = 0; i < plan->pipe_count; i++) {
-        Pipe *round[MAX_ITEMS];
+        Pipe *round[MAX_ITEMS] = {plan->pipes[i]};
         int count = 0;
         for (int k = 0; k < plan->pipe_count; k++)
             if (buffer_root(plan->pipes[k]->buffer) == buffer_root(plan->pipes[i]->buffer))

@@ -102,7 +102,7 @@ static const Variant VARIANTS[] = {
      all, sloped},
     {"const cap = 2.0; score (s) => cap * tanh(s * scale / cap);", 2, 2, true, causal, capped},
 };
-static const int64_t LENS_Q[] = {9, 0, 13, 5, 1}, LENS_K[] = {9, 4, 17, 0, 33},
+static const int64_t LENS_Q[] = {9, 0, 13, 5, 1}, LENS_K[] = {9, 4, 19, 0, 33},
                      BASE_Q[] = {2, 11, 12, 25, 30}, BASE_K[] = {0, 9, 14, 31, 32}, ZEROS[] = {0, 0, 0, 0, 0};
 enum { SEQUENCES = 5, ROWS_Q = 33, ROWS_K = 66 };
 
