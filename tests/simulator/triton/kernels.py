@@ -83,7 +83,7 @@ def main(out):
             ptx = kernel.asm["ptx"]
             meta = kernel.metadata
             head = f"// {function.__name__} for sm_{target}: {meta.num_warps} warps, {meta.shared} bytes of shared memory, {getattr(meta, 'global_scratch_size', 0)} bytes of scratch a program\n"
-            lines = [line for line in ptx.splitlines() if not line.lstrip().startswith((".loc", "//"))]
+            lines = [line for line in ptx.splitlines() if not line.lstrip().startswith((".loc", ".file", "//"))]
             text = "\n".join(lines)
             cut = text.find(".section")
             text = text[:cut] if cut > 0 else text
