@@ -364,9 +364,9 @@ static bool places_are_good(Decoder *d, const Op *op) {
 }
 
 static bool decode_instruction(Decoder *d, Op *op) {
-    static const OpEntry *const TABLES[] = {FLOAT_OPS,  INTEGER_OPS,   COMPARE_OPS, CONVERT_OPS, ACCESS_OPS,
-                                            SYNC_OPS,   WARP_OPS,      COPY_OPS,    TENSOR_OPS,  WGMMA_OPS,
-                                            MATRIX_OPS, TENSORMAP_OPS, QUEUE_OPS,   CARRY_OPS};
+    static const OpEntry *const TABLES[] = {FLOAT_OPS, INTEGER_OPS,  COMPARE_OPS,   CONVERT_OPS, ACCESS_OPS,
+                                            SYNC_OPS,  MBARRIER_OPS, WARP_OPS,      COPY_OPS,    TENSOR_OPS,
+                                            WGMMA_OPS, MATRIX_OPS,   TENSORMAP_OPS, QUEUE_OPS,   CARRY_OPS};
     const PtxInstruction *in = d->in;
     op->source = in;
     op->line = in->line;
