@@ -1,6 +1,6 @@
 // ptx.c: what the grammar's rules do: names and scopes, layout of parameters and variables, the module's
 // memory.
-#include "simulator/ptx/parse.h"
+#include "simulator/ptx/state.h"
 #include "ptx_y.h"
 
 #include <errno.h>
@@ -13,71 +13,6 @@
 #define YYLTYPE PTX_YYLTYPE
 #define YY_EXTRA_TYPE PtxParser *
 #include "ptx_l.h"
-
-// Behind an instruction's operands lie blank ones, so that a reader that looks at too many finds no operand.
-enum { BLANK_OPERANDS = 4 };
-
-enum { NAME_BUCKETS = 8192, MAX_REGISTERS = 1 << 20, BLOCK_BYTES = 1 << 16 };
-
-typedef enum { NAME_REGISTER, NAME_SYMBOL, NAME_LABEL, NAME_TABLE } NameKind;
-
-typedef struct Name Name;
-struct Name {
-    const char *text;
-    uint32_t hash;
-    NameKind kind;
-    int value;        // number of the register, symbol or instruction
-    PtxOperand table; // NAME_TABLE: a vector of labels
-    Name *in_bucket;  // older or of an outer scope
-    Name *in_scope;
-};
-
-typedef struct Pending Pending; // use of a name that may be a label further down
-struct Pending {
-    const char *name;
-    int instruction, operand, item; // item: in a branch table, else -1
-    int line, column;
-    Pending *before;
-};
-
-typedef struct Scope Scope;
-struct Scope {
-    int number;
-    Name *names;
-    Pending *pending;
-    Scope *outer;
-};
-
-typedef struct Block Block;
-struct Block {
-    Block *before;
-    size_t used, size;
-    unsigned char bytes[];
-};
-
-typedef struct {
-    PtxModule module; // first: what the caller holds
-    Block *blocks;
-} Owned;
-
-struct PtxParser {
-    Owned *owned;
-    PtxModule *module;
-    PtxError *error;
-    jmp_buf failed;
-    Name *buckets[NAME_BUCKETS];
-    Scope *scope;
-    int scope_count;
-    int entry; // -1: outside
-    int loc_file, loc_line;
-    PtxDeclaration declaration;
-    PtxType register_type;
-    PtxSymbol *initialised;
-    int64_t initial_count;
-    int symbol_capacity, entry_capacity, register_capacity, instruction_capacity;
-    bool has_target;
-    PtxOperand *no_operands; // of instructions that have none
-};
 
 _Thread_local PtxParser *ptx_current;
 
@@ -119,8 +54,7 @@ const char *ptx_copy(PtxParser *parser, const char *text, size_t length) {
     return copy;
 }
 
-// Room for one more element of an array of the module; the array moves.
-static void *grow(PtxParser *parser, void *array, int count, int *capacity, size_t element) {
+void *ptx_grow(PtxParser *parser, void *array, int count, int *capacity, size_t element) {
     if (count < *capacity)
         return array;
     int wanted = *capacity ? 2 * *capacity : 64;
@@ -237,7 +171,7 @@ static uint32_t hash_of(const char *text) {
     return hash;
 }
 
-static Name *find(const PtxParser *parser, const char *text) {
+Name *ptx_find_name(const PtxParser *parser, const char *text) {
     uint32_t hash = hash_of(text);
     for (Name *name = parser->buckets[hash % NAME_BUCKETS]; name; name = name->in_bucket)
         if (name->hash == hash && !strcmp(name->text, text))
@@ -246,7 +180,7 @@ static Name *find(const PtxParser *parser, const char *text) {
 }
 
 static Name *find_in_scope(const PtxParser *parser, const char *text) {
-    Name *name = find(parser, text);
+    Name *name = ptx_find_name(parser, text);
     for (Name *own = name ? parser->scope->names : NULL; own; own = own->in_scope)
         if (own == name)
             return name;
@@ -268,7 +202,7 @@ static Name *add_name(PtxParser *parser, const char *text, NameKind kind, int va
 }
 
 static Name *declare(PtxParser *parser, const char *text, NameKind kind, int value, int line, int column) {
-    Name *before = find(parser, text);
+    Name *before = ptx_find_name(parser, text);
     // Walking the scope's names costs; a name that is new everywhere needs no walk.
     if (before && find_in_scope(parser, text))
         ptx_fail(parser, line, column, "%.120s is declared twice", text);
@@ -351,7 +285,7 @@ void ptx_declare(PtxParser *parser, const char *text, int64_t elements, int line
         ptx_fail(parser, line, column, "the size of %.120s is not known in this module", text);
     PtxModule *module = parser->module;
     module->symbols =
-        grow(parser, module->symbols, module->symbol_count, &parser->symbol_capacity, sizeof(PtxSymbol));
+        ptx_grow(parser, module->symbols, module->symbol_count, &parser->symbol_capacity, sizeof(PtxSymbol));
     PtxSymbol *symbol = &module->symbols[module->symbol_count];
     int bytes = ptx_type_bytes(declaration->type) * declaration->vector;
     *symbol = (PtxSymbol){
@@ -391,7 +325,7 @@ void ptx_initial_number(PtxParser *parser, PtxNumber number, int line, int colum
 
 // ---------------------------------------------------------------- entries
 
-static PtxEntry *entry_now(PtxParser *parser) {
+PtxEntry *ptx_entry_now(PtxParser *parser) {
     return &parser->module->entries[parser->entry];
 }
 
@@ -400,10 +334,10 @@ void ptx_entry_begin(PtxParser *parser, const char *text, int line, int column) 
     if (ptx_find_entry(module, text) >= 0)
         ptx_fail(parser, line, column, "entry %.120s is declared twice", text);
     module->entries =
-        grow(parser, module->entries, module->entry_count, &parser->entry_capacity, sizeof(PtxEntry));
+        ptx_grow(parser, module->entries, module->entry_count, &parser->entry_capacity, sizeof(PtxEntry));
     parser->entry = module->entry_count++;
     parser->register_capacity = parser->instruction_capacity = 0;
-    *entry_now(parser) = (PtxEntry){.name = text, .line = line};
+    *ptx_entry_now(parser) = (PtxEntry){.name = text, .line = line};
     ptx_scope_begin(parser);
 }
 
@@ -414,7 +348,7 @@ void ptx_entry_end(PtxParser *parser) {
 
 void ptx_entry_limit(PtxParser *parser, const char *directive, const int64_t *values, int count, int line,
                      int column) {
-    PtxEntry *entry = entry_now(parser);
+    PtxEntry *entry = ptx_entry_now(parser);
     int three[3] = {1, 1, 1};
     for (int i = 0; i < count; i++) {
         if (values[i] < 0 || values[i] > 1 << 20)
@@ -439,11 +373,11 @@ void ptx_registers(PtxParser *parser, PtxType type) {
 }
 
 static void add_register(PtxParser *parser, const char *text, int line, int column) {
-    PtxEntry *entry = entry_now(parser);
+    PtxEntry *entry = ptx_entry_now(parser);
     if (entry->register_count >= MAX_REGISTERS)
         ptx_fail(parser, line, column, "more than %d registers", MAX_REGISTERS);
-    entry->registers = grow(parser, entry->registers, entry->register_count, &parser->register_capacity,
-                            sizeof(PtxRegister));
+    entry->registers = ptx_grow(parser, entry->registers, entry->register_count, &parser->register_capacity,
+                                sizeof(PtxRegister));
     const char *shown = text;
     if (parser->scope->outer && parser->scope->outer->outer) { // an inner { } of the entry
         char name[160];
@@ -469,154 +403,11 @@ void ptx_register(PtxParser *parser, const char *text, int64_t count, int line, 
 }
 
 void ptx_label(PtxParser *parser, const char *text, int line, int column) {
-    declare(parser, text, NAME_LABEL, entry_now(parser)->instruction_count, line, column);
+    declare(parser, text, NAME_LABEL, ptx_entry_now(parser)->instruction_count, line, column);
 }
 
 void ptx_target_table(PtxParser *parser, const char *text, const PtxList *labels, int line, int column) {
     declare(parser, text, NAME_TABLE, 0, line, column)->table = ptx_group(parser, PTX_VECTOR, labels);
-}
-
-// ---------------------------------------------------------------- operands
-
-static PtxOperand blank(PtxOperandKind kind) {
-    return (PtxOperand){.kind = kind, .reg = -1, .second = -1, .symbol = -1, .target = -1};
-}
-
-PtxOperand ptx_name(PtxParser *parser, const char *text, int line, int column) {
-    const Name *name = find(parser, text);
-    PtxOperand operand = blank(PTX_NAME);
-    operand.name = text;
-    if (!strcmp(text, "_")) {
-        operand.kind = PTX_SINK;
-    } else if (name && name->kind == NAME_REGISTER) {
-        operand.kind = PTX_REG;
-        operand.reg = name->value;
-    } else if (name && name->kind == NAME_SYMBOL) {
-        operand.kind = PTX_SYMBOL;
-        operand.symbol = name->value;
-    } else if (name && name->kind == NAME_TABLE) {
-        return name->table;
-    } else if (!strcmp(text, "WARP_SZ")) {
-        operand.kind = PTX_INT;
-        operand.integer = 32;
-    } else if (text[0] == '%') {
-        size_t length = strlen(text); // a special register has no number of its own but %envreg, %pm
-        bool numbered = text[length - 1] >= '0' && text[length - 1] <= '9' && strcmp(text, "%clock64");
-        if (numbered)
-            ptx_fail(parser, line, column, "unknown register %.120s", text);
-        operand.kind = PTX_SPECIAL;
-    }
-    return operand; // PTX_NAME: a label, if it turns up
-}
-
-PtxOperand ptx_pair(PtxParser *parser, const char *first, const char *second, int line, int column) {
-    PtxOperand pair = ptx_name(parser, first, line, column), other = ptx_name(parser, second, line, column);
-    bool good = pair.kind == PTX_REG || pair.kind == PTX_SINK;
-    if (!good || (other.kind != PTX_REG && other.kind != PTX_SINK))
-        ptx_fail(parser, line, column, "%.80s|%.80s must be two registers", first, second);
-    pair.second = other.reg;
-    return pair;
-}
-
-PtxList *ptx_append(PtxParser *parser, PtxList *before, PtxOperand operand, int line, int column) {
-    PtxList *list = ptx_take(parser, sizeof *list);
-    *list = (PtxList){operand, before, before ? before->count + 1 : 1, line, column};
-    return list;
-}
-
-PtxOperand ptx_group(PtxParser *parser, PtxOperandKind kind, const PtxList *items) {
-    PtxOperand group = blank(kind);
-    group.count = items->count;
-    group.items = ptx_take(parser, sizeof(PtxOperand) * (size_t)(items->count + BLANK_OPERANDS));
-    for (int i = 0; i < BLANK_OPERANDS; i++)
-        group.items[group.count + i] = blank(PTX_NAME);
-    for (int i = group.count - 1; i >= 0; i--, items = items->before)
-        group.items[i] = items->operand;
-    return group;
-}
-
-static void expect_label(PtxParser *parser, const PtxOperand *operand, Pending where) {
-    if (operand->kind != PTX_NAME)
-        return;
-    Pending *pending = ptx_take(parser, sizeof *pending);
-    *pending = where;
-    pending->name = operand->name;
-    pending->before = parser->scope->pending;
-    parser->scope->pending = pending;
-}
-
-// The address's base and a tensor's coordinates lie one level down.
-static void find_labels(PtxParser *parser, const PtxOperand *operand, Pending where) {
-    expect_label(parser, operand, where);
-    for (int i = 0; i < operand->count; i++) {
-        const PtxOperand *item = &operand->items[i];
-        where.item = i;
-        if (operand->kind == PTX_VECTOR)
-            expect_label(parser, item, where);
-        else if (item->kind == PTX_NAME)
-            ptx_fail(parser, where.line, where.column, "unknown register or variable %.120s", item->name);
-    }
-}
-
-// A tensor's coordinates as items beside the map.
-static PtxOperand flat_tensor(PtxParser *parser, const PtxOperand *tensor) {
-    const PtxOperand *coordinates = &tensor->items[1];
-    PtxOperand flat = blank(PTX_TENSOR);
-    flat.count = coordinates->count + 1;
-    flat.items = ptx_take(parser, sizeof(PtxOperand) * (size_t)flat.count);
-    flat.items[0] = tensor->items[0];
-    memcpy(flat.items + 1, coordinates->items, sizeof(PtxOperand) * (size_t)coordinates->count);
-    return flat;
-}
-
-static const char *const *split(PtxParser *parser, const char *text, int *count) {
-    const char *parts[64];
-    *count = 0;
-    for (const char *at = text; at;) {
-        const char *dot = strchr(at, '.');
-        if (*count < 64)
-            parts[(*count)++] = ptx_copy(parser, at, dot ? (size_t)(dot - at) : strlen(at));
-        at = dot ? dot + 1 : NULL;
-    }
-    const char **kept = ptx_take(parser, sizeof *kept * (size_t)*count);
-    memcpy(kept, parts, sizeof *kept * (size_t)*count);
-    return kept;
-}
-
-void ptx_instruction(PtxParser *parser, const char *predicate, bool negated, PtxWord opcode,
-                     const PtxList *operands, int line, int column) {
-    PtxEntry *entry = entry_now(parser);
-    entry->instructions = grow(parser, entry->instructions, entry->instruction_count,
-                               &parser->instruction_capacity, sizeof(PtxInstruction));
-    PtxInstruction instruction = {.text = opcode.text,
-                                  .predicate = -1,
-                                  .predicate_negated = negated,
-                                  .line = line,
-                                  .loc_file = opcode.loc_file,
-                                  .loc_line = opcode.loc_line};
-    instruction.parts = split(parser, opcode.text, &instruction.part_count);
-    if (predicate) {
-        const Name *name = find(parser, predicate);
-        if (!name || name->kind != NAME_REGISTER || entry->registers[name->value].type != PTX_PRED)
-            ptx_fail(parser, line, column, "%.120s is not a predicate register", predicate);
-        instruction.predicate = name->value;
-    }
-    instruction.operands = parser->no_operands;
-    if (operands) {
-        Pending where = {.instruction = entry->instruction_count, .item = -1};
-        PtxOperand all = ptx_group(parser, PTX_VECTOR, operands);
-        instruction.operands = all.items;
-        instruction.operand_count = all.count;
-        for (int i = all.count - 1; i >= 0; i--, operands = operands->before) {
-            if (all.items[i].kind == PTX_TENSOR)
-                all.items[i] = flat_tensor(parser, &all.items[i]);
-            where.operand = i;
-            where.line = operands->line;
-            where.column = operands->column;
-            find_labels(parser, &all.items[i], where);
-        }
-    }
-    entry->instructions[entry->instruction_count++] = instruction;
 }
 
 // ---------------------------------------------------------------- the module
@@ -657,7 +448,7 @@ static void parse_all(PtxParser *parser, const char *text, size_t length) {
     ptx_yyset_lineno(1, scanner);
     parser->no_operands = ptx_take(parser, sizeof(PtxOperand) * BLANK_OPERANDS);
     for (int i = 0; i < BLANK_OPERANDS; i++)
-        parser->no_operands[i] = blank(PTX_NAME);
+        parser->no_operands[i] = ptx_blank(PTX_NAME);
     ptx_scope_begin(parser);
     ptx_yyparse(parser, scanner);
     ptx_scope_end(parser);
