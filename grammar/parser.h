@@ -30,7 +30,8 @@ typedef struct {
     // For messages: the token read last, the one before it, the first of the construct at hand.
     Span token, previous, construct;
     bool starts_construct, construct_is_name;
-    Span *open; // brackets that are not closed yet, innermost last
+    int construct_level; // brackets around it
+    Span *open;          // brackets that are not closed yet, innermost last
     int open_count, open_capacity;
 } ParserState;
 

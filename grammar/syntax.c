@@ -86,6 +86,7 @@ void parser_saw_token(ParserState *state, Span span, bool is_name) {
     if (state->starts_construct) {
         state->construct = span;
         state->construct_is_name = is_name;
+        state->construct_level = state->open_count;
     }
     state->starts_construct = is_single && strchr("{};", byte) && byte;
     if (is_single && (byte == '{' || byte == '(' || byte == '['))
@@ -159,15 +160,21 @@ static void note_open_bracket(ParserState *state, const Mismatch *mismatch, Diag
 }
 
 static void help_with_word(ParserState *state, DiagItem *item) {
-    static const char *const WORDS[] = {
-        "use",   "family", "schedule", "kernel", "const",     "fn",     "option", "axis", "dim",  "tensor",
-        "param", "hook",   "smem",     "tmem",   "reference", "pipe",   "grid",   "walk", "role", "let",
-        "var",   "take",   "put",      "fill",   "free",      "update", "store",  "for",  "if",
+    enum { TOP, ITEMS, STATEMENTS, LEVELS, MOST = 16 };
+    static const char *const WORDS[LEVELS][MOST] = {
+        [TOP] = {"use", "family", "schedule", "kernel"},
+        [ITEMS] = {"const", "fn", "option", "axis", "dim", "tensor", "param", "hook", "reference", "smem",
+                   "tmem", "pipe", "grid", "walk", "role"},
+        [STATEMENTS] = {"let", "var", "take", "put", "fill", "free", "update", "store", "for", "if"},
     };
     if (!state->construct_is_name)
         return;
-    const char *closest =
-        diag_closest(text_of(state, state->construct), WORDS, (int)(sizeof WORDS / sizeof WORDS[0]));
+    const char *const *words =
+        WORDS[state->construct_level < STATEMENTS ? state->construct_level : STATEMENTS];
+    int count = 0;
+    while (count < MOST && words[count])
+        count++;
+    const char *closest = diag_closest(text_of(state, state->construct), words, count);
     if (closest)
         diag_help(item, "did you mean '%s'?", closest);
 }

@@ -35,7 +35,7 @@ static const Mistake MISTAKES[] = {
      "t.jfa:1:14: note: this '{' is not closed"},
     {"family f {\n axis q;\n\nkernel k : f { }\n}", "4:1: 'kernel' can't stand here\n",
      "t.jfa:1:10: note: this '{' is not closed"},
-    {"family f { reference { let y = (1 + [2;\n free x; } }", "1:36: '[' can't stand here\n", NULL},
+    {"family f { reference { let y = (1 + [2;\n free x; } }", "1:37: '[' can't stand here\n", NULL},
     {"family f { const y = (1 + 2; }", "1:28: ';' can't stand here\n",
      "t.jfa:1:22: note: this '(' is not closed"},
     {"family f { const y = x[1 + 2; }", "1:29: ';' can't stand here\n",
