@@ -66,7 +66,9 @@ static bool pack(const Packing *packing, int inner) {
         }
     if (total > INT64_MAX / 16)
         return false;
-    packing->packed->elements = malloc((size_t)(total > 0 ? total : 1) * sizeof(double));
+    bool is_wide = packing->mode == REFERENCE_EXACT && packing->tensor->elem != ELEM_I32;
+    packing->packed->elements =
+        malloc((size_t)(total > 0 ? total : 1) * (is_wide ? sizeof(double) : sizeof(float)));
     if (!packing->packed->elements)
         return false;
     if (!is_empty)
