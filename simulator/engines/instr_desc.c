@@ -92,7 +92,8 @@ bool sim_instr_desc_decode(uint32_t bits, SimKind kind, int cta_group, SimInstrD
         return refuse(message, "D's type must be f32 (1), or f16 (0) where the inputs allow it", result);
     if (kind == SIM_KIND_F16 && desc->a != desc->b)
         return refuse(message, "A and B must have the same 16-bit type", 1);
-    if (bits & (1u << 3 | 1u << 6 | 1u << 23 | 1u << 29))
+    // Bits 30 and 31, the largest shift, belong to .ws products, which this decoder is not for.
+    if (bits & (1u << 3 | 1u << 6 | 1u << 23 | 7u << 29))
         return refuse(message, "reserved bits must be 0", 1);
     return check_shape(desc, kind, cta_group, message);
 }

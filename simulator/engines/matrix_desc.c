@@ -1,6 +1,7 @@
 // matrix_desc.c: matrices in shared memory. Everything goes by 16-byte pieces: a piece holds consecutive
 // elements along the major direction, and no swizzle breaks one.
 #include "simulator/engines/matrix_desc.h"
+#include "simulator/engines/half.h"
 #include "simulator/engines/numbers.h"
 #include "simulator/engines/swizzle.h"
 
@@ -45,12 +46,10 @@ bool sim_matrix_desc_decode(uint64_t bits, bool is_sm100, SimMatrixDesc *desc, c
 }
 
 static uint32_t swizzled(const SimMatrixDesc *desc, uint32_t address) {
-    if (desc->atom32)
-        return sim_swizzle_atom32(address);
     // The base offset says in which row of the pattern the matrix begins, where that is not on the pattern's
     // boundary.
-    uint32_t shift = (uint32_t)desc->base_offset << 7;
-    return sim_swizzle(address - shift, desc->swizzle_bytes) + shift;
+    uint32_t shift = (uint32_t)desc->base_offset << 7, moved = address - shift;
+    return (desc->atom32 ? sim_swizzle_atom32(moved) : sim_swizzle(moved, desc->swizzle_bytes)) + shift;
 }
 
 static uint32_t plain_address(const SimMatrixDesc *desc, bool k_major, int element_bytes, uint32_t row,
@@ -65,9 +64,9 @@ static uint32_t plain_address(const SimMatrixDesc *desc, bool k_major, int eleme
     uint32_t along = row * size;
     if (!width)
         return along / 16 * desc->stride + along % 16 + k % 8 * 16 + k / 8 * desc->leading;
-    if (desc->atom32)
-        return along / width * desc->leading + along % width + k / 4 * desc->stride + k % 4 * width;
-    return along / width * desc->leading + along % width + k / 8 * desc->stride + k % 8 * width;
+    uint32_t group = desc->atom32 ? 4 : 8; // of k
+    uint32_t wide = along / width, within = along % width;
+    return wide * desc->leading + within + k / group * desc->stride + k % group * width;
 }
 
 uint32_t sim_matrix_address(const SimMatrixDesc *desc, bool k_major, int element_bytes, int row, int k) {
@@ -95,19 +94,24 @@ static const float *byte_table(SimElem elem) {
     return tables[elem == SIM_ELEM_E5M2];
 }
 
-static void decode_piece(const uint8_t *bytes, SimElem elem, float out[16], const float *table) {
+// One piece's elements. Inlined where `elem` is a constant, so that each type's loop becomes vector code.
+__attribute__((always_inline)) static inline void decode_piece(const uint8_t *bytes, SimElem elem, float *out,
+                                                               const float *table) {
     uint16_t halves[8];
-    uint32_t words[4];
+    uint32_t words[8];
+    float values[8];
     switch (elem) {
     case SIM_ELEM_BF16:
         memcpy(halves, bytes, 16);
         for (int i = 0; i < 8; i++)
-            out[i] = sim_bf16_to_f32(halves[i]);
+            words[i] = (uint32_t)halves[i] << 16;
+        memcpy(out, words, 32);
         break;
     case SIM_ELEM_F16:
         memcpy(halves, bytes, 16);
         for (int i = 0; i < 8; i++)
-            out[i] = sim_f16_to_f32(halves[i]);
+            values[i] = sim_half_value(halves[i]);
+        memcpy(out, values, 32);
         break;
     case SIM_ELEM_TF32: // the low 13 bits of the f32 are not looked at
         memcpy(words, bytes, 16);
@@ -121,25 +125,66 @@ static void decode_piece(const uint8_t *bytes, SimElem elem, float out[16], cons
     }
 }
 
-bool sim_matrix_read(const SimMatrixDesc *desc, bool k_major, SimElem elem, int rows, int k_count,
-                     const uint8_t *shared, uint32_t size, float *out) {
-    int bytes = elem == SIM_ELEM_TF32                            ? 4
-                : elem == SIM_ELEM_E4M3 || elem == SIM_ELEM_E5M2 ? 1
-                                                                 : 2,
-        each = 16 / bytes;
-    const float *table = bytes == 1 ? byte_table(elem) : NULL;
-    float piece[16];
-    for (int row = 0; row < rows; row += k_major ? 1 : each)
-        for (int k = 0; k < k_count; k += k_major ? each : 1) {
-            uint32_t address = sim_matrix_address(desc, k_major, bytes, row, k);
-            if (address > size || size - address < 16)
+typedef struct {
+    const SimMatrixDesc *desc;
+    int rows, k_count;
+    const uint8_t *shared;
+    uint32_t size;
+    float *out;
+} Read;
+
+static bool leaves(const Read *read, uint32_t address) {
+    return address > read->size || read->size - address < 16;
+}
+
+// Pieces hold consecutive k: they go out as they are.
+__attribute__((always_inline)) static inline bool read_k_major(const Read *read, SimElem elem, int bytes,
+                                                               const float *table) {
+    for (int row = 0; row < read->rows; row++)
+        for (int k = 0; k < read->k_count; k += 16 / bytes) {
+            uint32_t address = sim_matrix_address(read->desc, true, bytes, row, k);
+            if (leaves(read, address))
                 return false;
-            decode_piece(shared + address, elem, piece, table);
-            if (k_major)
-                memcpy(out + row * k_count + k, piece, sizeof(float) * (size_t)each);
-            else
-                for (int i = 0; i < each && row + i < rows; i++)
-                    out[(row + i) * k_count + k] = piece[i];
+            decode_piece(read->shared + address, elem, read->out + row * read->k_count + k, table);
         }
     return true;
+}
+
+// Pieces hold consecutive rows: each is one column of the output.
+__attribute__((always_inline)) static inline bool read_mn_major(const Read *read, SimElem elem, int bytes,
+                                                                const float *table) {
+    const int each = 16 / bytes;
+    float piece[16];
+    for (int row = 0; row < read->rows; row += each)
+        for (int k = 0; k < read->k_count; k++) {
+            uint32_t address = sim_matrix_address(read->desc, false, bytes, row, k);
+            if (leaves(read, address))
+                return false;
+            decode_piece(read->shared + address, elem, piece, table);
+            float *column = read->out + row * read->k_count + k;
+            for (int i = 0; i < each && row + i < read->rows; i++)
+                column[i * read->k_count] = piece[i];
+        }
+    return true;
+}
+
+#define READER(name, elem, bytes)                                                                            \
+    static bool name(const Read *read, bool k_major, const float *table) {                                   \
+        return k_major ? read_k_major(read, elem, bytes, table) : read_mn_major(read, elem, bytes, table);   \
+    }
+READER(read_f16, SIM_ELEM_F16, 2)
+READER(read_bf16, SIM_ELEM_BF16, 2)
+READER(read_byte, SIM_ELEM_E4M3, 1)
+READER(read_tf32, SIM_ELEM_TF32, 4)
+
+bool sim_matrix_read(const SimMatrixDesc *desc, bool k_major, SimElem elem, int rows, int k_count,
+                     const uint8_t *shared, uint32_t size, float *out) {
+    static bool (*const READERS[])(const Read *, bool, const float *) = {[SIM_ELEM_F16] = read_f16,
+                                                                         [SIM_ELEM_BF16] = read_bf16,
+                                                                         [SIM_ELEM_E4M3] = read_byte,
+                                                                         [SIM_ELEM_E5M2] = read_byte,
+                                                                         [SIM_ELEM_TF32] = read_tf32};
+    Read read = {desc, rows, k_count, shared, size, out};
+    bool byte = elem == SIM_ELEM_E4M3 || elem == SIM_ELEM_E5M2;
+    return READERS[elem](&read, k_major, byte ? byte_table(elem) : NULL);
 }

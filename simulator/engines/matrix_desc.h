@@ -21,13 +21,13 @@ bool sim_matrix_desc_decode(uint64_t bits, bool is_sm100, SimMatrixDesc *desc, c
 // The shared byte address of element (row, k) after the swizzle; row: along M or N.
 uint32_t sim_matrix_address(const SimMatrixDesc *desc, bool k_major, int element_bytes, int row, int k);
 
-// out[row * k_count + k] as f32. `shared` is where address 0 lies, addresses from 0 to `size`. false: one
-// leaves it.
+// out[row * k_count + k] as f32, by whole pieces as below. `shared` is where address 0 lies, addresses from 0
+// to `size`. false: one leaves it.
 bool sim_matrix_read(const SimMatrixDesc *desc, bool k_major, SimElem elem, int rows, int k_count,
                      const uint8_t *shared, uint32_t size, float *out);
 
 // The addresses of the 16-byte pieces that such a read touches, each once; room for rows * k_count *
-// element_bytes / 16.
+// element_bytes / 16. Whole pieces: k_count (K-major) or rows (MN-major) is a multiple of 16 / element_bytes.
 int sim_matrix_pieces(const SimMatrixDesc *desc, bool k_major, int element_bytes, int rows, int k_count,
                       uint32_t *pieces);
 

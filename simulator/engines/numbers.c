@@ -1,5 +1,6 @@
 // numbers.c: conversions and scalar arithmetic. The loops over 32 lanes are in numbers_x32.c.
 #include "simulator/engines/numbers.h"
+#include "simulator/engines/half.h"
 
 #include <fenv.h>
 #include <math.h>
@@ -107,13 +108,7 @@ float sim_bf16_to_f32(uint16_t bits) {
 }
 
 float sim_f16_to_f32(uint16_t bits) {
-    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, rest = bits & 0x7FFFu;
-    if (rest >= 0x7C00)
-        return from_bits(sign | 0x7F800000u | (rest & 0x3FF) << 13);
-    if (rest >= 0x400)
-        return from_bits(sign | ((rest << 13) + (112u << 23)));
-    float small = (float)rest * 0x1p-24f;
-    return sign ? -small : small;
+    return sim_half_value(bits);
 }
 
 float sim_e4m3_to_f32(uint8_t bits) {
