@@ -19,6 +19,7 @@ typedef struct Target {
     int64_t shared_bytes; // per CTA
     int tmem_columns;     // 0: no tensor memory
     int tmem_lanes;
+    int warp_rows;     // rows of a tile of values that a warp holds in its registers
     int registers;     // 32-bit, per SM
     int max_threads;   // per CTA
     int max_regs;      // per thread

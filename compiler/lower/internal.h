@@ -52,10 +52,23 @@ typedef struct {
     Value first, count; // blocks of the current tile, i32
 } WalkState;
 
+typedef struct { // locals.c
+    // One a cell: an element of the thread, or a word of two where the local is packed. Allocas when the
+    // local may change.
+    Value *cells;
+    const Expr *expr; // varies with columns of unknown extent: computed where it is used
+    bool is_row_sum;  // its cells are sums over the thread's own columns (row_sums.c)
+} LocalState;
+
 typedef struct {
     const Expr *expr;
-    Value *values; // one a column, or one
+    Value *values; // by layout_index
 } CacheEntry;
+
+// One of the elements of a tile that a thread holds: `row` counts its rows, `col` its columns (layout.c).
+typedef struct {
+    int row, col;
+} Element;
 
 enum { CACHE_SIZE = 1 << 12, MAX_RINGS = 256 };
 
@@ -78,13 +91,13 @@ struct Lower {
     Value *arg_values;        // parallel to args->args
     // Of the role being lowered:
     const Role *role;
-    Value replica, row, warp_of_role; // i32
+    Value replica, row, warp_of_role; // i32; row: the first one that the thread holds
+    Value first_col;                  // i32: the first column
     Value *fields, *factors;
     WalkState walks[16];
     SlotState *slots;
     BlockState *blocks;
-    Value **locals;           // values (or allocas of mutable ones), one a column
-    const Expr **local_exprs; // values that vary with columns of unknown extent: computed where used
+    LocalState *locals;
     RingState rings[MAX_RINGS];
     int ring_count;
     CacheEntry cache[CACHE_SIZE];
@@ -146,18 +159,24 @@ void ptx_sync_warp(Lower *l);
 void ptx_sync_cta(Lower *l);
 void ptx_set_registers(Lower *l, int regs, bool more);
 Value ptx_elect(Lower *l);
-void ptx_store_shared(Lower *l, Value address, int64_t offset, Value *words, int count); // 1 or 4 words
+void ptx_store_shared(Lower *l, Value address, int64_t offset, Value *words, int count); // 1, 2 or 4 words
 void ptx_load_shared(Lower *l, Value address, int64_t offset, Value *words, int count);
 Value ptx_pack(Lower *l, Elem elem, Value low, Value high);
 Value ptx_math(Lower *l, const char *instruction, Value a);
 
 // ---------------------------------------------------------------- math.c
-// The value of an expression in column `column` (ignored where it doesn't vary). Values are kept until
-// cache_clear.
-Value math_value(Lower *l, const Expr *expr, int column);
+// The value of an expression at one of the thread's places (ignored along what it doesn't vary with). Values
+// are kept until cache_clear.
+Value math_value(Lower *l, const Expr *expr, Element at);
+// Of `expr`, a row reduction: over the columns that the thread holds of that row.
+Value math_reduce_own(Lower *l, const Expr *expr, int row);
+// What the threads that share a row hold of its reduction, put together.
+Value math_reduce_lanes(Lower *l, ReduceOp op, bool is_float, Value own);
 void math_cache_clear(Lower *l);
+Value math_plus(Lower *l, Value a, Value b); // f32
+Value math_times(Lower *l, Value a, Value b);
 Value math_uniform(Lower *l, const Expr *expr);
-Value math_tensor_address(Lower *l, int tensor, Expr *const *at, int column, Value *inside);
+Value math_tensor_address(Lower *l, int tensor, Expr *const *positions, Element at, Value *inside);
 int arg_find(const KernelArgs *args, ArgKind kind, int index, int dim);
 Value arg_value(Lower *l, ArgKind kind, int index, int dim);
 
@@ -171,8 +190,34 @@ void slot_publish(Lower *l, const Slot *slot);
 void slot_release(Lower *l, const Slot *slot);
 void slot_drain(Lower *l);
 Value slot_full_barrier(Lower *l, const Slot *slot);
+
+// ---------------------------------------------------------------- layout.c: who holds which element of a
+// tile
+void layout_begin_role(Lower *l);
+int layout_rows(const Lower *l, Type type); // that a thread holds
+int layout_cols(const Lower *l, Type type);
+int layout_index(const Lower *l, Type type, Element at);
+int layout_count(const Lower *l, Type type);
+Value layout_row(Lower *l, int row); // i32: its number in the tile
+Value layout_col(Lower *l, int col);
+int layout_lanes_a_row(const Lower *l); // threads that share a row; they are neighbours
+// i1 or NULL (always): of the threads that hold the same value of that type, this is the one that stores it.
+Value layout_stores(Lower *l, Type type);
+
+// ---------------------------------------------------------------- locals.c
+void local_let(Lower *l, const Stmt *stmt);
+void local_set(Lower *l, const Stmt *stmt);
+Value local_value(Lower *l, const Local *local, Element at);
+
+// ---------------------------------------------------------------- row_sums.c
+void row_sums_find(Lower *l, const Role *role);
+void row_sum_set(Lower *l, const Stmt *stmt);
+
+// ---------------------------------------------------------------- tile_values.c
 void slot_read(Lower *l, const Slot *slot, int first, int count, Value *values); // as f32 or i32
 void slot_write(Lower *l, const Slot *slot, const Expr *value);
+Value value_pack(Lower *l, Elem elem, const Expr *value, Element at); // two columns from `at` on, as one word
+void value_unpack(Lower *l, Elem elem, Value word, Value *values);
 
 // ---------------------------------------------------------------- interval.c
 // Whether the walk's predicate holds for all (must) and for any (may) element of a block; i1.

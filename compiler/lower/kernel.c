@@ -210,12 +210,12 @@ static void lower_role(Lower *l, const Role *role) {
     l->factors = arena_array(l->arena, Value, l->plan->factor_count + 1);
     l->slots = arena_array(l->arena, SlotState, role->slot_count + 1);
     l->blocks = arena_array(l->arena, BlockState, role->block_count + 1);
-    l->locals = arena_array(l->arena, Value *, role->local_count + 1);
-    l->local_exprs = arena_array(l->arena, const Expr *, role->local_count + 1);
+    l->locals = arena_array(l->arena, LocalState, role->local_count + 1);
+    row_sums_find(l, role);
     Value within = ir_sub(l, l->warp, ir_int(l, role->first_warp));
     l->replica = role->replicas == 1 ? ir_int(l, 0) : ir_udiv(l, within, ir_int(l, role->warps));
     l->warp_of_role = role->replicas == 1 ? within : ir_urem(l, within, ir_int(l, role->warps));
-    l->row = ir_add(l, ir_shl(l, l->warp_of_role, 5), l->lane);
+    layout_begin_role(l);
     LLVMBasicBlockRef done = NULL;
     if (!role->uses_values) {
         LLVMBasicBlockRef chosen = ir_block(l, role->name);

@@ -37,16 +37,13 @@ void math_cache_clear(Lower *l) {
     l->cache_used = 0;
 }
 
-enum { MOST_COLUMNS = 4096 };
-
 static Value *cache_values(Lower *l, const Expr *expr) {
     CacheEntry *entry = cache_find(l, expr);
     if (!entry->expr) {
         if (l->cache_used > CACHE_SIZE / 2)
             return NULL; // full: computed again where it is used again
         entry->expr = expr;
-        entry->values =
-            arena_array(l->arena, Value, expr->type.cols == EXTENT_ANY ? MOST_COLUMNS : expr->type.cols);
+        entry->values = arena_array(l->arena, Value, layout_count(l, expr->type));
         l->cache_used++;
     }
     return entry->values;
@@ -88,6 +85,14 @@ static Value arithmetic(Lower *l, int op, bool is_float, Value a, Value b) {
     default:
         return ir_or(l, a, b);
     }
+}
+
+Value math_plus(Lower *l, Value a, Value b) {
+    return arithmetic(l, '+', true, a, b);
+}
+
+Value math_times(Lower *l, Value a, Value b) {
+    return arithmetic(l, '*', true, a, b);
 }
 
 static Value comparison(Lower *l, int op, bool is_float, Value a, Value b) {
@@ -161,23 +166,38 @@ static Value call(Lower *l, const Expr *expr, Value a, Value b) {
     }
 }
 
-// Row reductions: one thread holds a whole row. Four partial results, so that the additions don't wait for
-// each other.
-static Value reduction(Lower *l, const Expr *expr) {
-    enum { LANES = 4 };
+static Value combine(Lower *l, ReduceOp op, bool is_float, Value a, Value b) {
+    return op == REDUCE_SUM ? arithmetic(l, '+', is_float, a, b)
+                            : extreme(l, is_float, op == REDUCE_MAX, a, b);
+}
+
+// Four partial results, so that the operations don't wait for each other.
+Value math_reduce_own(Lower *l, const Expr *expr, int row) {
+    enum { CHAINS = 4 };
     bool is_float = elem_is_float(expr->type.elem);
-    Value partial[LANES] = {0};
-    for (int c = 0; c < expr->a->type.cols; c++) {
-        Value value = math_value(l, expr->a, c), *into = &partial[c % LANES];
-        *into = !*into                   ? value
-                : expr->op == REDUCE_SUM ? arithmetic(l, '+', is_float, *into, value)
-                                         : extreme(l, is_float, expr->op == REDUCE_MAX, *into, value);
+    Value partial[CHAINS] = {0};
+    for (int c = 0; c < layout_cols(l, expr->a->type); c++) {
+        Value value = math_value(l, expr->a, (Element){row, c}), *into = &partial[c % CHAINS];
+        *into = *into ? combine(l, (ReduceOp)expr->op, is_float, *into, value) : value;
     }
-    for (int i = 1; i < LANES && partial[i]; i++)
-        partial[0] = expr->op == REDUCE_SUM
-                         ? arithmetic(l, '+', is_float, partial[0], partial[i])
-                         : extreme(l, is_float, expr->op == REDUCE_MAX, partial[0], partial[i]);
+    for (int i = 1; i < CHAINS && partial[i]; i++)
+        partial[0] = combine(l, (ReduceOp)expr->op, is_float, partial[0], partial[i]);
     return partial[0];
+}
+
+Value math_reduce_lanes(Lower *l, ReduceOp op, bool is_float, Value own) {
+    const char *shuffle = is_float ? "llvm.nvvm.shfl.sync.bfly.f32" : "llvm.nvvm.shfl.sync.bfly.i32";
+    for (int distance = 1; distance < layout_lanes_a_row(l); distance *= 2) {
+        Value other = ir_intrinsic(l, shuffle, NULL, 0,
+                                   IR_ARGS(ir_int(l, -1), own, ir_int(l, distance), ir_int(l, 31)));
+        own = combine(l, op, is_float, own, other);
+    }
+    return own;
+}
+
+static Value reduction(Lower *l, const Expr *expr, Element at) {
+    return math_reduce_lanes(l, (ReduceOp)expr->op, elem_is_float(expr->type.elem),
+                             math_reduce_own(l, expr, at.row));
 }
 
 // ---------------------------------------------------------------- tensors
@@ -187,12 +207,12 @@ static Value to_long(Lower *l, Value value) {
 }
 
 // The address of one element, in 64 bits. *inside: i1, all positions on axes are within their sequences.
-Value math_tensor_address(Lower *l, int index, Expr *const *at, int column, Value *inside) {
+Value math_tensor_address(Lower *l, int index, Expr *const *positions, Element at, Value *inside) {
     const Tensor *tensor = &l->plan->tensors[index];
     Value offset = ir_long(l, 0);
     *inside = ir_bool(l, true);
     for (int i = 0; i < tensor->rank; i++) {
-        Value position = math_value(l, at[i], column), place = to_long(l, position);
+        Value position = math_value(l, positions[i], at), place = to_long(l, position);
         if (tensor->dims[i].kind == DIM_AXIS) {
             Value length = l->fields[plan_field((Plan *)l->plan, FIELD_LEN, tensor->dims[i].index, 0)];
             Value within = LLVMBuildICmp(l->builder, LLVMIntULT, position, length, "");
@@ -207,11 +227,11 @@ Value math_tensor_address(Lower *l, int index, Expr *const *at, int column, Valu
 }
 
 // Elements outside a sequence are never read: their lanes load the sequence's nearest position instead.
-static Value gather(Lower *l, const Expr *expr, int column) {
+static Value gather(Lower *l, const Expr *expr, Element at) {
     const Tensor *tensor = &l->plan->tensors[expr->index];
     Value offset = ir_long(l, 0);
     for (int i = 0; i < tensor->rank; i++) {
-        Value place = math_value(l, expr->args[i], column);
+        Value place = math_value(l, expr->args[i], at);
         if (tensor->dims[i].kind == DIM_AXIS) {
             Value length = l->fields[plan_field((Plan *)l->plan, FIELD_LEN, tensor->dims[i].index, 0)];
             place = ir_max(l, ir_min(l, place, ir_sub(l, length, ir_int(l, 1))), ir_int(l, 0));
@@ -263,29 +283,21 @@ static int walk_index(const Lower *l, const Walk *walk) {
     return 0;
 }
 
-static Value local_value(Lower *l, const Expr *expr, int column) {
-    const Local *local = expr->local;
-    if (l->local_exprs[local->number])
-        return math_value(l, l->local_exprs[local->number], column);
-    Value *values = l->locals[local->number];
-    Value value = values[local->type.cols == 1 ? 0 : column];
-    return local->is_mutable ? ir_get(l, elem_is_float(local->type.elem) ? l->f32 : l->i32, value) : value;
-}
-
 // A whole tile is read at once, so that one wait covers it; or the window that the statement works on.
-static Value slot_value(Lower *l, const Expr *expr, int column, Value *values) {
+static Value slot_value(Lower *l, const Expr *expr, Element at, Value *values) {
     const Buffer *buffer = expr->slot->pipe->buffer;
     if (!values)
-        values = arena_array(l->arena, Value, expr->type.cols);
-    bool windowed = l->window_count && buffer->space == SPACE_TMEM && column >= l->window_first &&
-                    column < l->window_first + l->window_count;
-    if (!values[column])
+        values = arena_array(l->arena, Value, layout_count(l, expr->type));
+    bool windowed = l->window_count && buffer->space == SPACE_TMEM && at.col >= l->window_first &&
+                    at.col < l->window_first + l->window_count;
+    int index = layout_index(l, expr->type, at);
+    if (!values[index])
         slot_read(l, expr->slot, windowed ? l->window_first : 0, windowed ? l->window_count : buffer->cols,
                   values);
-    return values[column];
+    return values[index];
 }
 
-static Value compute(Lower *l, const Expr *expr, int column, Value *values) {
+static Value compute(Lower *l, const Expr *expr, Element at, Value *values) {
     switch (expr->kind) {
     case X_INT:
         return ir_int(l, expr->integer);
@@ -294,7 +306,7 @@ static Value compute(Lower *l, const Expr *expr, int column, Value *values) {
     case X_BOOL:
         return ir_bool(l, expr->integer != 0);
     case X_LOCAL:
-        return local_value(l, expr, column);
+        return local_value(l, expr->local, at);
     case X_DIM:
         return arg_value(l, ARG_DIM, expr->index, 0);
     case X_PARAM:
@@ -310,56 +322,56 @@ static Value compute(Lower *l, const Expr *expr, int column, Value *values) {
     case X_REPLICA:
         return l->replica;
     case X_ROWS:
-        return l->row;
+        return layout_row(l, at.row);
     case X_COLS:
-        return ir_int(l, column);
+        return layout_col(l, at.col);
     case X_UNARY: {
-        Value a = math_value(l, expr->a, column);
+        Value a = math_value(l, expr->a, at);
         if (expr->op == '!')
             return LLVMBuildNot(l->builder, a, "");
         return elem_is_float(expr->type.elem) ? LLVMBuildFNeg(l->builder, a, "")
                                               : LLVMBuildNeg(l->builder, a, "");
     }
     case X_BINARY: {
-        Value a = math_value(l, expr->a, column), b = math_value(l, expr->b, column);
+        Value a = math_value(l, expr->a, at), b = math_value(l, expr->b, at);
         return binary(l, expr, a, b);
     }
     case X_SELECT: {
-        Value condition = math_value(l, expr->a, column);
+        Value condition = math_value(l, expr->a, at);
         if (LLVMIsAConstantInt(condition)) // known in this body: the other branch is not computed
-            return math_value(l, LLVMConstIntGetZExtValue(condition) ? expr->b : expr->c, column);
-        Value a = math_value(l, expr->b, column), b = math_value(l, expr->c, column);
+            return math_value(l, LLVMConstIntGetZExtValue(condition) ? expr->b : expr->c, at);
+        Value a = math_value(l, expr->b, at), b = math_value(l, expr->c, at);
         return ir_select(l, condition, a, b);
     }
     case X_CALL: {
-        Value a = math_value(l, expr->a, column), b = expr->b ? math_value(l, expr->b, column) : NULL;
+        Value a = math_value(l, expr->a, at), b = expr->b ? math_value(l, expr->b, at) : NULL;
         return call(l, expr, a, b);
     }
     case X_REDUCE:
-        return reduction(l, expr);
+        return reduction(l, expr, at);
     case X_CAST:
         return expr->type.elem == ELEM_I32
-                   ? LLVMBuildFPToSI(l->builder, math_value(l, expr->a, column), l->i32, "")
-                   : LLVMBuildSIToFP(l->builder, math_value(l, expr->a, column), l->f32, "");
+                   ? LLVMBuildFPToSI(l->builder, math_value(l, expr->a, at), l->i32, "")
+                   : LLVMBuildSIToFP(l->builder, math_value(l, expr->a, at), l->f32, "");
     case X_SLOT:
-        return slot_value(l, expr, column, values);
+        return slot_value(l, expr, at, values);
     case X_GATHER:
-        return gather(l, expr, column);
+        return gather(l, expr, at);
     }
     return LLVMGetUndef(l->i32);
 }
 
-Value math_value(Lower *l, const Expr *expr, int column) {
-    int place = expr->type.cols == 1 ? 0 : column;
+Value math_value(Lower *l, const Expr *expr, Element at) {
+    int index = layout_index(l, expr->type, at);
     Value *values = cache_values(l, expr);
-    if (values && values[place])
-        return values[place];
-    Value value = compute(l, expr, place, values);
+    if (values && values[index])
+        return values[index];
+    Value value = compute(l, expr, at, values);
     if (values)
-        values[place] = value;
+        values[index] = value;
     return value;
 }
 
 Value math_uniform(Lower *l, const Expr *expr) {
-    return math_value(l, expr, 0);
+    return math_value(l, expr, (Element){0, 0});
 }

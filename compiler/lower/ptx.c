@@ -110,6 +110,12 @@ Value ptx_elect(Lower *l) {
 
 // "ld, st" on the shared window by 32-bit address
 void ptx_store_shared(Lower *l, Value address, int64_t offset, Value *words, int count) {
+    if (count == 2) {
+        ir_asm(l, l->void_type,
+               arena_format(l->arena, "st.shared.v2.b32 [$0 + %lld], {$1, $2};", (long long)offset), "r,r,r",
+               false, IR_ARGS(address, words[0], words[1]));
+        return;
+    }
     if (count == 1) {
         ir_asm(l, l->void_type, arena_format(l->arena, "st.shared.b32 [$0 + %lld], $1;", (long long)offset),
                "r,r", false, IR_ARGS(address, words[0]));
@@ -121,13 +127,22 @@ void ptx_store_shared(Lower *l, Value address, int64_t offset, Value *words, int
 }
 
 void ptx_load_shared(Lower *l, Value address, int64_t offset, Value *words, int count) {
+    LLVMTypeRef four[4] = {l->i32, l->i32, l->i32, l->i32};
+    if (count == 2) {
+        const char *text =
+            arena_format(l->arena, "ld.shared.v2.b32 {$0, $1}, [$2 + %lld];", (long long)offset);
+        Value loaded = ir_asm(l, LLVMStructTypeInContext(l->context, four, 2, false), text, "=r,=r,r", false,
+                              IR_ARGS(address));
+        for (unsigned i = 0; i < 2; i++)
+            words[i] = LLVMBuildExtractValue(l->builder, loaded, i, "");
+        return;
+    }
     if (count == 1) {
         words[0] =
             ir_asm(l, l->i32, arena_format(l->arena, "ld.shared.b32 $0, [$1 + %lld];", (long long)offset),
                    "=r,r", false, IR_ARGS(address));
         return;
     }
-    LLVMTypeRef four[4] = {l->i32, l->i32, l->i32, l->i32};
     const char *text =
         arena_format(l->arena, "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4 + %lld];", (long long)offset);
     Value loaded = ir_asm(l, LLVMStructTypeInContext(l->context, four, 4, false), text, "=r,=r,=r,=r,r",

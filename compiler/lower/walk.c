@@ -83,34 +83,6 @@ static void store_tile(Lower *l, const Stmt *stmt) {
 
 // ---------------------------------------------------------------- values
 
-static int columns_of(const Type *type) {
-    return type->cols == EXTENT_ANY ? 0 : type->cols;
-}
-
-static void let(Lower *l, const Stmt *stmt) {
-    const Local *local = stmt->local;
-    int columns = columns_of(&local->type);
-    if (!columns) { // as many columns as what it meets: computed there
-        l->local_exprs[local->number] = stmt->value;
-        return;
-    }
-    Value *values = l->locals[local->number] = arena_array(l->arena, Value, columns);
-    for (int c = 0; c < columns; c++) {
-        Value value = math_value(l, stmt->value, c);
-        values[c] = local->is_mutable ? ir_variable(l, LLVMTypeOf(value), value) : value;
-    }
-}
-
-static void set(Lower *l, const Stmt *stmt) {
-    Value *variables = l->locals[stmt->local->number];
-    int columns = columns_of(&stmt->local->type);
-    Value *values = arena_array(l->arena, Value, columns);
-    for (int c = 0; c < columns; c++) // all are read before the first is changed
-        values[c] = math_value(l, stmt->value, c);
-    for (int c = 0; c < columns; c++)
-        ir_set(l, variables[c], values[c]);
-}
-
 // Rewrites a tile in tensor memory piece by piece, so that only a piece lives in registers.
 static void update(Lower *l, const Stmt *stmt) {
     enum { COLUMNS_AT_ONCE = 16 };
@@ -125,21 +97,22 @@ static void update(Lower *l, const Stmt *stmt) {
         l->window_first = first;
         l->window_count = count;
         for (int i = 0; i < count; i++)
-            words[i] = LLVMBuildBitCast(l->builder, math_value(l, stmt->value, first + i), l->i32, "");
+            words[i] =
+                LLVMBuildBitCast(l->builder, math_value(l, stmt->value, (Element){0, first + i}), l->i32, "");
         l->engines->write_columns(l, ir_add(l, slot_address(l, stmt->slot), ir_int(l, first)), count, words);
     }
     l->window_count = 0;
     l->engines->finish_writes(l);
 }
 
-static void store_elements(Lower *l, const Stmt *stmt, int column, Value allowed) {
+static void store_element(Lower *l, const Stmt *stmt, Element at, Value allowed) {
     const Tensor *tensor = &l->plan->tensors[stmt->tensor.tensor];
-    Value value = math_value(l, stmt->value, column), inside;
+    Value value = math_value(l, stmt->value, at), inside;
     if (tensor->elem == ELEM_BF16)
         value = LLVMBuildTrunc(l->builder, ptx_pack(l, ELEM_BF16, value, value), l->i16, "");
     else if (tensor->elem == ELEM_F16)
         value = LLVMBuildTrunc(l->builder, ptx_pack(l, ELEM_F16, value, value), l->i16, "");
-    Value address = math_tensor_address(l, stmt->tensor.tensor, stmt->tensor.at, column, &inside);
+    Value address = math_tensor_address(l, stmt->tensor.tensor, stmt->tensor.at, at, &inside);
     LLVMBasicBlockRef store = ir_block(l, "store"), done = ir_block(l, "stored");
     ir_branch(l, allowed ? ir_and(l, allowed, inside) : inside, store, done);
     ir_at(l, store);
@@ -148,23 +121,29 @@ static void store_elements(Lower *l, const Stmt *stmt, int column, Value allowed
     ir_at(l, done);
 }
 
+// The extents along which what is stored, or where, varies.
+static Type stored_type(const Lower *l, const Stmt *stmt) {
+    Type type = stmt->value->type;
+    for (int i = 0; i < l->plan->tensors[stmt->tensor.tensor].rank; i++) {
+        const Type *at = &stmt->tensor.at[i]->type;
+        type.cols = at->cols == 1 ? type.cols : at->cols;
+        type.rows = at->rows == 1 ? type.rows : at->rows;
+    }
+    return type;
+}
+
 // Elements beyond the end of their sequence are not stored, and nothing is when the caller passed no tensor.
 static void store_value(Lower *l, const Stmt *stmt) {
-    const Tensor *tensor = &l->plan->tensors[stmt->tensor.tensor];
-    int columns = stmt->value->type.cols, rows = stmt->value->type.rows;
-    for (int i = 0; i < tensor->rank; i++) {
-        columns = stmt->tensor.at[i]->type.cols == 1 ? columns : stmt->tensor.at[i]->type.cols;
-        rows = stmt->tensor.at[i]->type.rows == 1 ? rows : stmt->tensor.at[i]->type.rows;
-    }
-    // One thread stores what doesn't vary along the rows.
-    Value allowed = rows == 1 ? ir_equal(l, l->row, ir_int(l, 0)) : NULL;
-    if (tensor->is_optional) {
-        Value there = LLVMBuildIsNotNull(l->builder, arg_value(l, ARG_POINTER, stmt->tensor.tensor, 0), "");
-        allowed = allowed ? ir_and(l, allowed, there) : there;
-    }
-    for (int c = 0; c < columns; c++) {
-        store_elements(l, stmt, c, allowed);
-        if (columns > 1)
+    Type type = stored_type(l, stmt);
+    Value there = NULL;
+    if (l->plan->tensors[stmt->tensor.tensor].is_optional)
+        there = LLVMBuildIsNotNull(l->builder, arg_value(l, ARG_POINTER, stmt->tensor.tensor, 0), "");
+    int rows = layout_rows(l, type), cols = layout_cols(l, type);
+    for (int i = 0; i < rows * cols; i++) {
+        Value allowed = layout_stores(l, type);
+        allowed = allowed && there ? ir_and(l, allowed, there) : there ? there : allowed;
+        store_element(l, stmt, (Element){i / cols, i % cols}, allowed);
+        if (rows * cols > 1)
             math_cache_clear(l); // what was computed inside the branch isn't known after it
     }
 }
@@ -200,10 +179,10 @@ static void statement(Lower *l, const Stmt *stmt) {
         branch(l, stmt);
         break;
     case ST_LET:
-        let(l, stmt);
+        local_let(l, stmt);
         break;
     case ST_SET:
-        set(l, stmt);
+        local_set(l, stmt);
         break;
     case ST_TAKE:
         slot_wait_full(l, stmt->slot);

@@ -83,6 +83,7 @@ typedef struct Local {
     const char *name;
     int number; // within its role
     Type type;
+    Elem stored; // how registers hold it: a 16-bit type packs two columns into one; else type.elem
     bool is_mutable;
     Span span;
 } Local;

@@ -223,6 +223,7 @@ static Local *local_new(Sema *sema, const char *name, Type type, Span span) {
     local->name = name;
     local->number = sema->role->local_count++;
     local->type = type;
+    local->stored = type.elem;
     local->span = span;
     return local;
 }
