@@ -49,6 +49,7 @@ static const Target SM_90A = {
     .tmem_columns = 0,
     .tmem_lanes = 0,
     .warp_rows = 16,
+    .products_in_registers = true,
     .registers = 65536,
     .max_threads = 1024,
     .max_regs = 255,

@@ -20,6 +20,7 @@ typedef struct Target {
     int tmem_columns;     // 0: no tensor memory
     int tmem_lanes;
     int warp_rows;     // rows of a tile of values that a warp holds in its registers
+    bool products_in_registers; // of a whole warpgroup; otherwise one thread issues them, into tensor memory
     int registers;     // 32-bit, per SM
     int max_threads;   // per CTA
     int max_regs;      // per thread

@@ -126,7 +126,8 @@ static const char *const KIND_NAMES[AST_KIND_COUNT] = {
     [AST_FILL] = "fill",       [AST_ACCUM] = "accumulate",
     [AST_FREE] = "free",       [AST_UPDATE] = "update",
     [AST_STORE] = "store",     [AST_FOR] = "for",
-    [AST_IF] = "if",
+    [AST_IF] = "if",           [AST_TURN] = "turn",
+    [AST_IN_TURN] = "in turn",
 };
 
 const char *ast_op_text(int op) {

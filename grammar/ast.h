@@ -43,22 +43,24 @@ typedef enum {
     AST_BUFFER,    // name, op (SPACE_SMEM, SPACE_TMEM), list (dims), a (AST_TYPE), name2 (over) or NULL
     AST_PIPE,      // name, list (dims), name2 (buffer), name3 (from), list2 (to: AST_NAME), flag (in place)
     AST_GRID,      // name (tiles), list (AST_BIND), list2 (modifiers: AST_NAME)
-    AST_WALK,      // name, list (one AST_BIND), a (where) or NULL
+    AST_WALK,      // name, list (one AST_BIND), list2 (modifiers: AST_NAME), a (where) or NULL
+    AST_TURN,      // name, name2 (role)
     AST_ROLE,      // name, list (AST_BIND of the replica, or NULL), a (warps), b (regs) or NULL, list2
                    // (statements)
     // --- statements
-    AST_LET,    // name, list (AST_BINDs: a family of values) or NULL, a
-    AST_VAR,    // name, b (AST_TYPE), a
-    AST_ASSIGN, // a (target), b
-    AST_TAKE,   // a (slot: AST_NAME or AST_INDEX), b (pipe)
-    AST_PUT,    // a (pipe), b (value), flag (+=), c (fresh if) or NULL
-    AST_FILL,   // name (slot), a (pipe), list2 (statements)
-    AST_ACCUM,  // a (slot) += b, c (fresh if) or NULL
-    AST_FREE,   // a (slot)
-    AST_UPDATE, // a (slot) = b
-    AST_STORE,  // a (tensor[...]) = b
-    AST_FOR,    // list (AST_BINDs), list2 (statements)
-    AST_IF,     // a, list2 (then), list (else)
+    AST_LET,     // name, list (AST_BINDs: a family of values) or NULL, a
+    AST_VAR,     // name, b (AST_TYPE), a
+    AST_ASSIGN,  // a (target), b
+    AST_TAKE,    // a (slot: AST_NAME or AST_INDEX), b (pipe)
+    AST_PUT,     // a (pipe), b (value), flag (+=), c (fresh if) or NULL
+    AST_FILL,    // name (slot), a (pipe), list2 (statements)
+    AST_ACCUM,   // a (slot) += b, c (fresh if) or NULL
+    AST_FREE,    // a (slot)
+    AST_UPDATE,  // a (slot) = b
+    AST_STORE,   // a (tensor[...]) = b
+    AST_IN_TURN, // name (turn), list2 (statements)
+    AST_FOR,     // list (AST_BINDs), list2 (statements)
+    AST_IF,      // a, list2 (then), list (else)
     AST_KIND_COUNT
 } AstKind;
 

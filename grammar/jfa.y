@@ -65,7 +65,7 @@ static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const cha
 %token START_FILE "start of file" START_EXPRESSION "start of expression"
 %token USE "use" FAMILY "family" SCHEDULE "schedule" KERNEL "kernel" OF "of" FOR "for" IN "in" CONST "const" FN "fn"
 %token OPTION "option" AXIS "axis" DIM "dim" DIVIDES "divides" TENSOR "tensor" OPTIONAL "optional" PARAM "param"
-%token HOOK "hook" REFERENCE "reference" SMEM "smem" TMEM "tmem" OVER "over" PIPE "pipe" GRID "grid" WALK "walk"
+%token HOOK "hook" REFERENCE "reference" SMEM "smem" TMEM "tmem" OVER "over" PIPE "pipe" GRID "grid" WALK "walk" TURN "turn"
 %token WHERE "where" ROLE "role" WARPS "warps" REGS "regs" LET "let" VAR "var" TAKE "take" PUT "put" FILL "fill"
 %token FREE "free" UPDATE "update" FRESH "fresh" IF "if" ELSE "else" TRUE "true" FALSE "false" INF "inf"
 %token ARROW "=>" TO "->" EQ "==" NE "!=" LE "<=" GE ">=" AND "&&" OR "||" ADD_TO "+=" TRANSPOSED "^T"
@@ -151,8 +151,9 @@ item:
                                       $$->list2 = $8; $$->flag = $9; }
 | GRID name OVER '(' binds ')' modifiers ';'
                                     { $$ = named(state, AST_GRID, @$, $2, @2); $$->list = $5; $$->list2 = $7; }
-| WALK name OVER bind where_part ';'
-                                    { $$ = named(state, AST_WALK, @$, $2, @2); $$->list = $4; $$->a = $5; }
+| WALK name OVER bind modifiers where_part ';'
+                                    { $$ = named(state, AST_WALK, @$, $2, @2); $$->list = $4; $$->list2 = $5; $$->a = $6; }
+| TURN name OF role_name ';'        { $$ = named(state, AST_TURN, @$, $2, @2); $$->name2 = $4; }
 | ROLE role_name replica ':' expression WARPS regs_part block
                                     { $$ = named(state, AST_ROLE, @$, $2, @2); $$->list = $3; $$->a = $5; $$->b = $7; $$->list2 = $8; }
 | error ';'                         { $$ = NULL; yyerrok; }
@@ -238,6 +239,7 @@ statement:
 | target '=' expression ';'     { $$ = make(state, AST_ASSIGN, @$); $$->a = $1; $$->b = $3; }
 | target ADD_TO expression fresh_part ';'
                                     { $$ = make(state, AST_ACCUM, @$); $$->a = $1; $$->b = $3; $$->c = $4; }
+| IN TURN name block                { $$ = named(state, AST_IN_TURN, @$, $3, @3); $$->list2 = $4; }
 | FOR binds block                   { $$ = make(state, AST_FOR, @$); $$->list = $2; $$->list2 = $3; }
 | IF expression block else_part     { $$ = make(state, AST_IF, @$); $$->a = $2; $$->list2 = $3; $$->list = $4; }
 | error ';'                         { $$ = NULL; yyerrok; }

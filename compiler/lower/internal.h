@@ -23,13 +23,16 @@ typedef struct {
     void (*product)(Lower *l, const Stmt *stmt, Value fresh);
     // Arrives on a barrier when all products issued so far have retired.
     void (*commit)(Lower *l, Value barrier);
+    // Products into registers: waits until only the `left` latest of them go on. The accumulators of those
+    // that ended are replaced by their readable values; `words` are the registers that these read.
+    void (*wait_products)(Lower *l, int left, Value *accumulators, int count, Value *words, int word_count);
     // Columns [first, first + count) of the thread's row of a tile in tensor memory, as raw 32-bit words.
     void (*read_columns)(Lower *l, Value address, int count, Value *words);
     void (*write_columns)(Lower *l, Value address, int count, Value *words);
     void (*finish_writes)(Lower *l);
 } Engines;
 
-extern const Engines SM100_ENGINES;
+extern const Engines SM100_ENGINES, SM90_ENGINES;
 
 typedef struct { // where a role is in a pipe's ring
     const Pipe *pipe;
@@ -53,10 +56,10 @@ typedef struct {
 } WalkState;
 
 typedef struct { // locals.c
-    // One a cell: an element of the thread, or a word of two where the local is packed. Allocas when the
-    // local may change.
+    // One a cell: an element of the thread, or a word of two where the local is packed.
     Value *cells;
     const Expr *expr; // varies with columns of unknown extent: computed where it is used
+    bool is_variable; // its cells are allocas
     bool is_row_sum;  // its cells are sums over the thread's own columns (row_sums.c)
 } LocalState;
 
@@ -70,7 +73,26 @@ typedef struct {
     int row, col;
 } Element;
 
-enum { CACHE_SIZE = 1 << 12, MAX_RINGS = 256 };
+typedef struct {         // a product that is under way (flight.c)
+    const Local *result; // NULL: a later product adds to it, whose flight has the accumulators
+    const Local *operand;
+    const Slot *a, *b;
+    Value *accumulators; // in the order of the instruction's registers
+    Value *words;        // registers that it reads
+    int accumulator_count, word_count;
+} Flight;
+
+enum { CACHE_SIZE = 1 << 12, MAX_RINGS = 256, MAX_FLIGHTS = 8, MOST_ASM_ARGS = 512 };
+
+typedef struct {
+    Flight list[MAX_FLIGHTS];
+    int count;
+} Flights;
+
+typedef struct { // the end of a path of the program, before it meets another
+    LLVMBasicBlockRef end;
+    Flights flights;
+} FlightPath;
 
 struct Lower {
     const Plan *plan;
@@ -98,6 +120,8 @@ struct Lower {
     SlotState *slots;
     BlockState *blocks;
     LocalState *locals;
+    Flight flights[MAX_FLIGHTS]; // the oldest first
+    int flight_count;
     RingState rings[MAX_RINGS];
     int ring_count;
     CacheEntry cache[CACHE_SIZE];
@@ -157,6 +181,7 @@ void ptx_store_wait(Lower *l, bool only_reads);
 void ptx_fence_async(Lower *l);
 void ptx_sync_warp(Lower *l);
 void ptx_sync_cta(Lower *l);
+void ptx_named_barrier(Lower *l, Value number, int threads, bool waits);
 void ptx_set_registers(Lower *l, int regs, bool more);
 Value ptx_elect(Lower *l);
 void ptx_store_shared(Lower *l, Value address, int64_t offset, Value *words, int count); // 1, 2 or 4 words
@@ -208,6 +233,25 @@ Value layout_stores(Lower *l, Type type);
 void local_let(Lower *l, const Stmt *stmt);
 void local_set(Lower *l, const Stmt *stmt);
 Value local_value(Lower *l, const Local *local, Element at);
+
+// The registers of a product's result, in the order of its instruction; with their values if it adds to them.
+Value *local_accumulators(Lower *l, const Local *local, bool with_values);
+Value local_accumulator(Lower *l, const Local *local, int number); // alloca
+// A tile as the left operand of a product: its words in the order of the k-steps.
+Value *local_fragments(Lower *l, const Local *local, Elem elem, int *count);
+
+// ---------------------------------------------------------------- flight.c
+void flight_add(Lower *l, Flight flight);
+void flight_settle_all(Lower *l);
+void flight_settle_result(Lower *l, const Local *local); // before it is read
+void flight_settle_uses(Lower *l, const Local *local);   // before it changes
+void flight_settle_slot(Lower *l, const Slot *slot);     // before it is given back
+// The accumulators of the product under way whose result is `local`, for one that adds to it; NULL: none.
+Value *flight_take_over(Lower *l, const Local *local);
+// Two paths: part; build the first, swap; build the second, meet. Jumps from both ends to `meeting`.
+Flights flight_part(const Lower *l);
+void flight_swap(Lower *l, const Flights *before, FlightPath *first);
+void flight_meet(Lower *l, const Flights *before, const FlightPath *first, LLVMBasicBlockRef meeting);
 
 // ---------------------------------------------------------------- row_sums.c
 void row_sums_find(Lower *l, const Role *role);

@@ -108,8 +108,7 @@ Value ir_intrinsic(Lower *l, const char *name, LLVMTypeRef *types, int type_coun
 // Everything with a side effect is also convergent: LLVM must not move it into or out of a branch.
 Value ir_asm(Lower *l, LLVMTypeRef result, const char *text, const char *constraints, bool pure, Value *args,
              int count) {
-    enum { MOST_ARGS = 320 };
-    LLVMTypeRef types[MOST_ARGS];
+    LLVMTypeRef types[MOST_ASM_ARGS];
     for (int i = 0; i < count; i++)
         types[i] = LLVMTypeOf(args[i]);
     LLVMTypeRef type = LLVMFunctionType(result, types, (unsigned)count, false);

@@ -203,6 +203,21 @@ static bool stores_tiles(const Stmt *stmt) {
     return false;
 }
 
+// The last replica ends the turn before the first one.
+static void start_turns(Lower *l, const Role *role) {
+    for (int i = 0; i < l->plan->turn_count; i++) {
+        const Turn *turn = l->plan->turns[i];
+        if (turn->role != role || role->replicas == 1)
+            continue;
+        LLVMBasicBlockRef last = ir_block(l, "last_replica"), done = ir_block(l, "turns_started");
+        ir_branch(l, ir_equal(l, l->replica, ir_int(l, role->replicas - 1)), last, done);
+        ir_at(l, last);
+        ptx_named_barrier(l, ir_int(l, turn->barrier), 2 * 32 * role->warps, false);
+        ir_jump(l, done);
+        ir_at(l, done);
+    }
+}
+
 static void lower_role(Lower *l, const Role *role) {
     l->role = role;
     l->ring_count = 0;
@@ -223,7 +238,10 @@ static void lower_role(Lower *l, const Role *role) {
         ir_branch(l, ptx_elect(l), chosen, done);
         ir_at(l, chosen);
     }
+    l->flight_count = 0;
+    start_turns(l, role);
     walk_statements(l, role->body);
+    flight_settle_all(l);
     slot_drain(l);
     if (stores_tiles(role->body))
         ptx_store_wait(l, false);
@@ -335,7 +353,7 @@ LLVMModuleRef lower_kernel(const Plan *plan, const KernelArgs *args, const Sourc
     l->sources = sources;
     l->arena = plan->arena;
     l->context = context;
-    l->engines = &SM100_ENGINES;
+    l->engines = plan->target->products_in_registers ? &SM90_ENGINES : &SM100_ENGINES;
     l->module = LLVMModuleCreateWithNameInContext(plan->kernel_name, context);
     LLVMSetTarget(l->module, "nvptx64-nvidia-cuda");
     init_types(l);

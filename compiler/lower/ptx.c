@@ -94,6 +94,12 @@ void ptx_sync_cta(Lower *l) {
     ir_asm(l, l->void_type, "bar.sync 0;", "", false, NULL, 0);
 }
 
+// "barrier": waits until so many threads have come, or only comes.
+void ptx_named_barrier(Lower *l, Value number, int threads, bool waits) {
+    ir_asm(l, l->void_type, arena_format(l->arena, "bar.%s $0, %d;", waits ? "sync" : "arrive", threads), "r",
+           false, IR_ARGS(number));
+}
+
 // "Miscellaneous Instructions: setmaxnreg"
 void ptx_set_registers(Lower *l, int regs, bool more) {
     ir_asm(l, l->void_type,

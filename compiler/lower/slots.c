@@ -138,7 +138,12 @@ void slot_release(Lower *l, const Slot *slot) {
     Value barrier = barrier_at(l, pipe->empty_barrier, instance(l, slot));
     switch (pipe->used_by) {
     case ENGINE_PRODUCT:
-        l->engines->commit(l, barrier);
+        if (l->plan->target->products_in_registers) {
+            flight_settle_slot(l, slot);
+            arrive_threads(l, slot, barrier);
+        } else {
+            l->engines->commit(l, barrier);
+        }
         break;
     case ENGINE_STORE:
         ptx_store_wait(l, true);
@@ -153,6 +158,8 @@ void slot_release(Lower *l, const Slot *slot) {
 // Before the role ends: waits until the tensor core has returned every slot, since its arrivals come by
 // themselves and must find the barrier alive.
 void slot_drain(Lower *l) {
+    if (l->plan->target->products_in_registers) // threads arrive themselves
+        return;
     for (int i = 0; i < l->ring_count; i++) {
         RingState *ring = &l->rings[i];
         const Pipe *pipe = ring->pipe;

@@ -92,6 +92,7 @@ void tiles_loop(Lower *l, const Stmt *stmt) {
     for (int i = 0; i < l->plan->walk_count; i++)
         find_walk(l, i);
     walk_statements(l, stmt->body);
+    flight_settle_all(l);
     ir_set(l, round, ir_add(l, ir_get(l, l->i32, round), ir_int(l, 1)));
     ir_jump(l, test);
     ir_at(l, done);
@@ -114,39 +115,65 @@ static void block_bodies(Lower *l, const Stmt *stmt) {
     LLVMBasicBlockRef full = ir_block(l, "block_full"), partial = ir_block(l, "block_partial"),
                       done = ir_block(l, "block_done");
     ir_branch(l, must, full, partial);
+    Flights before = flight_part(l);
+    FlightPath first;
     ir_at(l, full);
     block_body(l, stmt, ir_bool(l, true));
-    ir_jump(l, done);
+    flight_swap(l, &before, &first);
     ir_at(l, partial);
     block_body(l, stmt, ir_bool(l, false));
-    ir_jump(l, done);
-    ir_at(l, done);
+    flight_meet(l, &before, &first, done);
 }
 
-void walk_loop(Lower *l, const Stmt *stmt) {
-    const WalkState *walk = NULL;
-    for (int i = 0; i < l->plan->walk_count; i++)
-        if (l->plan->walks[i] == stmt->block->walk)
-            walk = &l->walks[i];
-    Value one = ir_int(l, 1), zero = ir_int(l, 0);
-    Value first = stmt->part == PART_REST   ? one
-                  : stmt->part == PART_LAST ? ir_max(l, ir_sub(l, walk->count, one), zero)
-                                            : zero;
-    Value end = stmt->part == PART_FIRST ? ir_min(l, walk->count, one) : walk->count;
-    Value variable = ir_variable(l, l->i32, first);
-    LLVMBasicBlockRef test = ir_block(l, "walk_test"), body = ir_block(l, "walk_body"),
-                      done = ir_block(l, "walk_done");
-    ir_jump(l, test);
-    ir_at(l, test);
-    Value index = ir_get(l, l->i32, variable);
-    ir_branch(l, ir_less(l, index, end), body, done);
-    ir_at(l, body);
+static const WalkState *state_of(const Lower *l, const Walk *walk) {
+    int number = 0;
+    while (l->plan->walks[number] != walk)
+        number++;
+    return &l->walks[number];
+}
+
+static void enter_block(Lower *l, const Stmt *stmt, Value index) {
+    const Walk *walk = stmt->block->walk;
+    const WalkState *state = state_of(l, walk);
     BlockState *block = &l->blocks[stmt->block->number];
+    Value place = walk->last_first ? ir_sub(l, ir_sub(l, state->count, ir_int(l, 1)), index) : index;
     block->index = index;
-    block->count = walk->count;
-    block->start = ir_mul(l, ir_add(l, walk->first, index), ir_int(l, stmt->block->walk->size));
+    block->count = state->count;
+    block->start = ir_mul(l, ir_add(l, state->first, place), ir_int(l, walk->size));
     block_bodies(l, stmt);
-    ir_set(l, variable, ir_add(l, ir_get(l, l->i32, variable), one));
-    ir_jump(l, test);
+}
+
+// The first or the last block, if there is one.
+static void one_block(Lower *l, const Stmt *stmt) {
+    Value count = state_of(l, stmt->block->walk)->count;
+    LLVMBasicBlockRef body = ir_block(l, "walk_body"), none = ir_block(l, "walk_none"),
+                      done = ir_block(l, "walk_done");
+    ir_branch(l, ir_less(l, ir_int(l, 0), count), body, none);
+    Flights before = flight_part(l);
+    FlightPath first;
+    ir_at(l, body);
+    enter_block(l, stmt, stmt->part == PART_FIRST ? ir_int(l, 0) : ir_sub(l, count, ir_int(l, 1)));
+    flight_swap(l, &before, &first);
+    ir_at(l, none);
+    flight_meet(l, &before, &first, done);
+}
+
+// The test stands at the end: what a body leaves in registers goes round without copies.
+void walk_loop(Lower *l, const Stmt *stmt) {
+    if (stmt->part == PART_FIRST || stmt->part == PART_LAST) {
+        one_block(l, stmt);
+        return;
+    }
+    flight_settle_all(l);
+    Value first = ir_int(l, stmt->part == PART_REST), count = state_of(l, stmt->block->walk)->count;
+    Value variable = ir_variable(l, l->i32, first);
+    LLVMBasicBlockRef body = ir_block(l, "walk_body"), done = ir_block(l, "walk_done");
+    ir_branch(l, ir_less(l, first, count), body, done);
+    ir_at(l, body);
+    enter_block(l, stmt, ir_get(l, l->i32, variable));
+    flight_settle_all(l);
+    Value next = ir_add(l, ir_get(l, l->i32, variable), ir_int(l, 1));
+    ir_set(l, variable, next);
+    ir_branch(l, ir_less(l, next, count), body, done);
     ir_at(l, done);
 }

@@ -146,6 +146,7 @@ static void store_value(Lower *l, const Stmt *stmt) {
         if (rows * cols > 1)
             math_cache_clear(l); // what was computed inside the branch isn't known after it
     }
+    ptx_sync_warp(l); // what follows may need all lanes together
 }
 
 // ---------------------------------------------------------------- control
@@ -158,13 +159,30 @@ static void branch(Lower *l, const Stmt *stmt) {
     }
     LLVMBasicBlockRef yes = ir_block(l, "if_yes"), no = ir_block(l, "if_no"), done = ir_block(l, "if_done");
     ir_branch(l, condition, yes, no);
+    Flights before = flight_part(l);
+    FlightPath first;
     ir_at(l, yes);
     walk_statements(l, stmt->body);
-    ir_jump(l, done);
+    flight_swap(l, &before, &first);
     ir_at(l, no);
     walk_statements(l, stmt->other);
-    ir_jump(l, done);
-    ir_at(l, done);
+    flight_meet(l, &before, &first, done);
+}
+
+// A replica waits on its own barrier for the one before it, and lets the next one go on.
+static void in_turn(Lower *l, const Stmt *stmt) {
+    const Role *role = l->role;
+    if (role->replicas == 1) {
+        walk_statements(l, stmt->body);
+        return;
+    }
+    int threads = 2 * 32 * role->warps;
+    Value first = ir_int(l, stmt->turn->barrier), after = ir_add(l, l->replica, ir_int(l, 1));
+    Value next = ir_select(l, ir_equal(l, after, ir_int(l, role->replicas)), ir_int(l, 0), after);
+    ptx_named_barrier(l, ir_add(l, first, l->replica), threads, true);
+    walk_statements(l, stmt->body);
+    walk_place(l, stmt->span);
+    ptx_named_barrier(l, ir_add(l, first, next), threads, false);
 }
 
 static void statement(Lower *l, const Stmt *stmt) {
@@ -203,6 +221,9 @@ static void statement(Lower *l, const Stmt *stmt) {
         break;
     case ST_PRODUCT:
         l->engines->product(l, stmt, stmt->fresh ? math_uniform(l, stmt->fresh) : ir_bool(l, false));
+        break;
+    case ST_TURN:
+        in_turn(l, stmt);
         break;
     case ST_FREE:
         slot_release(l, stmt->slot);

@@ -3,17 +3,37 @@
 #include "compiler/plan/place_steps.h"
 #include "compiler/plan/lookup.h"
 
-// Arrivals with which a role of that many warps completes a filling or a use: threads arrive once a warp,
-// every other engine once.
-static int arrivals(Engine engine, const Role *role) {
-    return engine == ENGINE_THREADS ? role->warps : 1;
+// Arrivals with which a role completes a filling or a use: threads arrive once a warp, and so do they when
+// they multiply into their registers; every other engine arrives once.
+static int arrivals(const Plan *plan, Engine engine, const Role *role) {
+    bool by_threads =
+        engine == ENGINE_THREADS || (engine == ENGINE_PRODUCT && plan->target->products_in_registers);
+    return by_threads ? role->warps : 1;
 }
 
-static int empty_arrivals(const Pipe *pipe) {
+static int empty_arrivals(const Plan *plan, const Pipe *pipe) {
     int count = 0;
     for (int i = 0; i < pipe->to_count; i++)
-        count += arrivals(pipe->used_by, pipe->to[i]) * pipe_sharers(pipe, pipe->to[i]);
+        count += arrivals(plan, pipe->used_by, pipe->to[i]) * pipe_sharers(pipe, pipe->to[i]);
     return count;
+}
+
+// Named barriers of a CTA; number 0 synchronises all its threads (PTX ISA, "barrier").
+static void number_turns(Plan *plan, Diag *diag) {
+    enum { NAMED_BARRIERS = 16 };
+    int next = 1;
+    for (int i = 0; i < plan->turn_count; i++) {
+        plan->turns[i]->barrier = next;
+        next += plan->turns[i]->role->replicas;
+    }
+    if (next <= NAMED_BARRIERS)
+        return;
+    DiagItem *error = diag_error(diag, plan->schedule_span, "barrier-budget",
+                                 "the turns need %d named barriers, %d more than the %d of a CTA", next - 1,
+                                 next - NAMED_BARRIERS, NAMED_BARRIERS - 1);
+    for (int i = 0; i < plan->turn_count; i++)
+        diag_note(error, plan->turns[i]->span, "'%s' needs %d, one for each replica of '%s'",
+                  plan->turns[i]->name, plan->turns[i]->role->replicas, plan->turns[i]->role->name);
 }
 
 // Products of one thread run in the order of their issue (PTX ISA, "tcgen05 memory consistency model"). So a
@@ -35,8 +55,8 @@ void barriers_decide(Plan *plan, Diag *diag) {
         Pipe *pipe = plan->pipes[i];
         const Buffer *buffer = pipe->buffer;
         pipe->free_is_ordered = !pipe_gives_on(plan, pipe) && is_ordered(plan, pipe);
-        pipe->full_count = arrivals(pipe->filled_by, pipe->from);
-        pipe->empty_count = needs_empty(plan, pipe) ? empty_arrivals(pipe) : 0;
+        pipe->full_count = arrivals(plan, pipe->filled_by, pipe->from);
+        pipe->empty_count = needs_empty(plan, pipe) ? empty_arrivals(plan, pipe) : 0;
         int64_t tile_bytes = (int64_t)buffer->rows * buffer->cols * elem_bytes(buffer->elem);
         pipe->bytes = pipe->filled_by == ENGINE_LOAD ? tile_bytes : 0;
         if (pipe_sharers(pipe, pipe->from) > 1) {
@@ -49,6 +69,7 @@ void barriers_decide(Plan *plan, Diag *diag) {
                       pipe->from->replica_name ? pipe->from->replica_name : "g");
         }
     }
+    number_turns(plan, diag);
     int64_t count = barriers_count(plan);
     plan->mbarriers = (int)count;
     if (count > plan->target->max_mbarriers) {

@@ -13,6 +13,10 @@ static bool is_blocked(const Protocol *protocol, const Rehearsal *rehearsal, int
 
 static int putter_of(const Protocol *protocol, int channel) {
     const Channel *own = &protocol->channels[channel];
+    int replicas = own->pipe->from->replicas, before = (own->index + replicas - 1) % replicas;
+    for (int i = 0; i < protocol->actor_count && own->turn; i++)
+        if (protocol->actors[i].role == own->turn->role && protocol->actors[i].replica == before)
+            return i;
     for (int i = 0; i < protocol->actor_count; i++)
         if (protocol->actors[i].role == own->pipe->from && actor_uses(&protocol->actors[i], own))
             return i;
@@ -86,7 +90,9 @@ static int find_cycle(const Protocol *protocol, const Rehearsal *rehearsal, Wait
 static uint64_t signature(const Wait *cycle, int length, const Protocol *protocol) {
     uint64_t sum = 0;
     for (int i = 0; i < length; i++) {
-        uint64_t pipe = (uint64_t)protocol_pipe_number(protocol, protocol->channels[cycle[i].channel].pipe);
+        const Channel *channel = &protocol->channels[cycle[i].channel];
+        uint64_t pipe =
+            channel->turn ? ~(uint64_t)0 : (uint64_t)protocol_pipe_number(protocol, channel->pipe);
         uint64_t role = (uint64_t)protocol->actors[cycle[i].actor].role->number;
         uint64_t one = hash_mix(hash_mix(role, pipe), cycle[i].event->kind);
         bool met = false;
@@ -103,7 +109,10 @@ static void note_wait(const Protocol *protocol, DiagItem *error, const Wait *wai
     const Channel *own = &protocol->channels[wait->event->channel],
                   *other = &protocol->channels[wait->channel];
     Span span = wait->event->stmt->span;
-    if (wait->event->kind == EVENT_TAKE)
+    if (own->turn)
+        diag_note(error, span, "'%s' waits for its turn '%s', which the replica before it has to end", name,
+                  own->turn->name);
+    else if (wait->event->kind == EVENT_TAKE)
         diag_note(error, span, "'%s' waits for '%s' to put '%s'", name, own->pipe->from->name,
                   channel_text(protocol, own));
     else if (own == other)

@@ -93,7 +93,9 @@ static void print_pipes(const Plan *plan, FILE *out) {
 
 // ---------------------------------------------------------------- roles and budgets
 
-static const char *work_text(const Role *role) {
+static const char *work_text(const Plan *plan, const Role *role) {
+    if (role->uses_values && plan->target->products_in_registers)
+        return role->issues_products ? "all threads compute and multiply" : "all threads compute";
     if (role->uses_values)
         return role->touches_tmem ? "all threads compute, a row each; reads or writes tensor memory"
                                   : "all threads compute, a row each";
@@ -109,7 +111,7 @@ static void print_roles(const Plan *plan, FILE *out) {
                                 : arena_format(plan->arena, "%d", role->warps);
         const char *regs =
             arena_format(plan->arena, "%d%s", role->final_regs, role->regs ? "" : " (as launched)");
-        fprintf(out, "  %-12s %-10s %-20s %s\n", role->name, warps, regs, work_text(role));
+        fprintf(out, "  %-12s %-10s %-20s %s\n", role->name, warps, regs, work_text(plan, role));
     }
 }
 

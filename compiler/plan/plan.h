@@ -16,6 +16,7 @@ typedef struct Role Role;
 typedef struct Pipe Pipe;
 typedef struct Buffer Buffer;
 typedef struct Walk Walk;
+typedef struct Turn Turn;
 
 enum { MAX_TENSOR_DIMS = 5, MAX_TILE_AXES = 3 };
 
@@ -133,7 +134,8 @@ typedef struct Slot {
 } Slot;
 
 typedef struct {
-    Slot *a, *b;
+    Slot *a, *b;                     // a NULL: the left operand is a_local
+    Local *a_local;                  // a tile in registers
     bool a_transposed, b_transposed; // as written: a^T, b^T
     int m, n, k;
 } Product;
@@ -147,18 +149,19 @@ typedef struct {
 } TensorRef;
 
 typedef enum {
-    ST_TILES,       // for each tile of the grid: body
-    ST_WALK,        // for each block of block->walk (part): body
-    ST_IF,          // cond, body, other
-    ST_LET,         // local = value
-    ST_SET,         // mutable local = value
-    ST_TAKE,        // slot
-    ST_PUT_VALUE,   // slot (filling) = value, published
-    ST_PUT_LOAD,    // slot (filling) = tensor tile, published
-    ST_FILL,        // slot (filling): waited for; body; published
-    ST_PRODUCT,     // slot (filling) = or += product; fresh: condition under which it starts from zero
-    ST_FREE,        // slot
-    ST_UPDATE,      // slot = value, in place
+    ST_TILES,     // for each tile of the grid: body
+    ST_WALK,      // for each block of block->walk (part): body
+    ST_IF,        // cond, body, other
+    ST_LET,       // local = value
+    ST_SET,       // mutable local = value
+    ST_TAKE,      // slot
+    ST_PUT_VALUE, // slot (filling) = value, published
+    ST_PUT_LOAD,  // slot (filling) = tensor tile, published
+    ST_FILL,      // slot (filling): waited for; body; published
+    ST_PRODUCT,   // slot (filling) or local = or += product; fresh: condition under which it starts from zero
+    ST_TURN,      // body, while it is the replica's turn
+    ST_FREE,      // slot
+    ST_UPDATE,    // slot = value, in place
     ST_STORE_VALUE, // tensor elements = value
     ST_STORE_TILE,  // tensor tile = slot
 } StmtKind;
@@ -177,6 +180,7 @@ struct Stmt {
     Slot *slot;
     Slot *source; // ST_STORE_TILE
     Block *block;
+    Turn *turn;
     WalkPart part;
     Product product;
     TensorRef tensor;
@@ -262,11 +266,21 @@ struct Walk {
     const char *name, *block_name;
     int axis;
     int64_t size;
-    Expr *where; // predicate over the elements of a block, or NULL: sema binds `row_position` and
-                 // `col_position`
+    bool last_first; // goes from the last block to the first; blocks are numbered as they are visited
+    Expr *where;     // predicate over the elements of a block, or NULL: sema binds `row_position` and
+                     // `col_position`
     // The positions on the tile's first blocked axis and on the walk's axis, as seen by `where`.
     Local *row_position, *col_position;
     Span span;
+};
+
+// The replicas of a role take turns, number 0 first: each runs the statements of its turn alone.
+struct Turn {
+    const char *name;
+    Role *role;
+    Span span;
+    // place: named barrier of replica 0, the others follow; a replica waits on its own for the one before it
+    int barrier;
 };
 
 struct Buffer {
@@ -365,6 +379,8 @@ struct Plan {
 
     Walk **walks;
     int walk_count;
+    Turn **turns;
+    int turn_count;
     Buffer **buffers;
     int buffer_count;
     Pipe **pipes;

@@ -76,8 +76,8 @@ static void print_grid(const Plan *plan, FILE *out) {
     }
     for (int i = 0; i < plan->walk_count; i++) {
         const Walk *walk = plan->walks[i];
-        fprintf(out, "walk %s over %s in blocks(%s, %lld)\n", walk->name, walk->block_name,
-                plan->axes[walk->axis].name, (long long)walk->size);
+        fprintf(out, "walk %s over %s in blocks(%s, %lld)%s\n", walk->name, walk->block_name,
+                plan->axes[walk->axis].name, (long long)walk->size, walk->last_first ? " last_first" : "");
         int named = 0;
         if (walk->where)
             fprintf(out, "  where %s\n", expr_text(plan, walk->where, out, 2, &named));
@@ -187,14 +187,21 @@ static void print_if(Printer *printer, const Stmt *stmt) {
     print_body(printer, stmt->other);
 }
 
+static const char *operand_text(const Printer *printer, const Slot *slot, const Local *local,
+                                bool transposed) {
+    return arena_format(printer->plan->arena, "%s#%d%s", slot ? slot_name(slot) : local->name,
+                        slot ? slot->number : local->number, transposed ? "^T" : "");
+}
+
 static void print_product(Printer *printer, const Stmt *stmt) {
     const Product *product = &stmt->product;
     const char *fresh = stmt->fresh ? value_text(printer, stmt->fresh) : "false";
     start_line(printer);
-    fprintf(printer->out, "product %s#%d += %s#%d%s @ %s#%d%s [%d, %d, %d] fresh if %s\n",
-            slot_name(stmt->slot), stmt->slot->number, slot_name(product->a), product->a->number,
-            product->a_transposed ? "^T" : "", slot_name(product->b), product->b->number,
-            product->b_transposed ? "^T" : "", product->m, product->n, product->k, fresh);
+    fprintf(printer->out, "product %s += %s @ %s [%d, %d, %d] fresh if %s\n",
+            operand_text(printer, stmt->slot, stmt->local, false),
+            operand_text(printer, product->a, product->a_local, product->a_transposed),
+            operand_text(printer, product->b, NULL, product->b_transposed), product->m, product->n,
+            product->k, fresh);
 }
 
 static void print_put(Printer *printer, const Stmt *stmt, const char *what, const char *value) {
@@ -249,6 +256,11 @@ static void print_stmt(Printer *printer, const Stmt *stmt) {
         break;
     case ST_FILL:
         print_put(printer, stmt, "fill", NULL);
+        print_body(printer, stmt->body);
+        break;
+    case ST_TURN:
+        start_line(printer);
+        fprintf(out, "in turn %s\n", stmt->turn->name);
         print_body(printer, stmt->body);
         break;
     case ST_PRODUCT:

@@ -36,6 +36,8 @@ const char *actor_text(const Protocol *protocol, const Actor *actor) {
 }
 
 const char *channel_text(const Protocol *protocol, const Channel *channel) {
+    if (channel->turn)
+        return channel->turn->name;
     if (!channel->pipe->is_array)
         return channel->pipe->name;
     return arena_format(protocol->arena, "%s[%d]", channel->pipe->name, channel->index);
@@ -178,6 +180,8 @@ static bool comes_out_even(Protocol *protocol) {
     for (int i = 0; i < protocol->channel_count; i++) {
         const Channel *channel = &protocol->channels[i];
         int puts = puts_of(protocol, i);
+        if (channel->turn)
+            continue;
         for (int k = 0; k < protocol->actor_count; k++) {
             const Actor *actor = &protocol->actors[k];
             if (!role_takes(actor->role, channel->pipe) || !actor_uses(actor, channel))
@@ -190,6 +194,8 @@ static bool comes_out_even(Protocol *protocol) {
     }
     for (int i = 0; i < protocol->channel_count && even; i++) {
         const Channel *channel = &protocol->channels[i];
+        if (channel->turn)
+            continue;
         int before =
             protocol->first_channel[protocol_pipe_number(protocol, channel->pipe->before)] + channel->index;
         int puts = puts_of(protocol, i), puts_before = puts_of(protocol, before);
@@ -266,6 +272,11 @@ static void find_channels(Protocol *protocol) {
         protocol->first_channel[i] = protocol->channel_count;
         protocol->channel_count += plan->pipes[i]->array;
     }
+    protocol->turn_channel = arena_array(protocol->arena, int, plan->turn_count + 1);
+    for (int i = 0; i < plan->turn_count; i++) {
+        protocol->turn_channel[i] = protocol->channel_count;
+        protocol->channel_count += plan->turns[i]->role->replicas;
+    }
     protocol->channels = arena_array(protocol->arena, Channel, protocol->channel_count + 1);
     for (int i = 0; i < plan->pipe_count; i++)
         for (int index = 0; index < plan->pipes[i]->array; index++) {
@@ -278,6 +289,24 @@ static void find_channels(Protocol *protocol) {
         }
 }
 
+// A turn is a token that goes round the replicas. It needs no slot to lie in: a put of it never waits.
+static void find_turns(Protocol *protocol) {
+    for (int i = 0; i < protocol->plan->turn_count; i++) {
+        const Turn *turn = protocol->plan->turns[i];
+        Buffer *buffer = arena_new_of(protocol->arena, Buffer);
+        buffer->depth = 1;
+        Pipe *pipe = arena_new_of(protocol->arena, Pipe);
+        pipe->buffer = buffer;
+        pipe->before = pipe;
+        pipe->hands_over = pipe->is_array = true;
+        pipe->array = turn->role->replicas;
+        pipe->from = pipe->to[pipe->to_count++] = turn->role;
+        for (int replica = 0; replica < turn->role->replicas; replica++)
+            protocol->channels[protocol->turn_channel[i] + replica] =
+                (Channel){.pipe = pipe, .index = replica, .takers = 1, .turn = turn};
+    }
+}
+
 bool protocol_check(Plan *plan, Diag *diag) {
     int errors = diag->error_count;
     Protocol protocol = {.plan = plan, .diag = diag, .arena = plan->arena};
@@ -286,6 +315,7 @@ bool protocol_check(Plan *plan, Diag *diag) {
         return false;
     find_actors(&protocol);
     find_channels(&protocol);
+    find_turns(&protocol);
     trips_make(&protocol);
     for (int i = 0; i < protocol.trip_count && !protocol.too_long; i++)
         run_trip(&protocol, &protocol.trips[i], NULL, 0);

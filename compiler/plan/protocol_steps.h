@@ -55,7 +55,9 @@ typedef struct {
 typedef struct { // one pipe, or one of an array
     const Pipe *pipe;
     int index;
-    int takers; // actors that take it
+    int takers;       // actors that take it
+    const Turn *turn; // NULL, or the turn whose token goes through here: each replica takes the one that the
+                      // replica before it put
 } Channel;
 
 typedef struct Protocol {
@@ -68,6 +70,7 @@ typedef struct Protocol {
     Channel *channels;
     int channel_count;
     int *first_channel; // by number of a pipe
+    int *turn_channel;  // by number of a turn: that of its replica 0
     Trip *trips;
     int trip_count;
     // Of the run at hand:

@@ -60,6 +60,8 @@ void rehearse(Protocol *protocol, Rehearsal *rehearsal) {
     rehearsal->published = arena_array(protocol->scratch, int, cells);
     rehearsal->freed = arena_array(protocol->scratch, int, cells);
     rehearsal->at = arena_array(protocol->scratch, int, protocol->actor_count + 1);
+    for (int i = 0; i < protocol->plan->turn_count; i++) // the first turn is that of replica 0
+        rehearsal->published[protocol->turn_channel[i] * rehearsal->stages] = 1;
     bool moved = true;
     while (moved) {
         moved = false;

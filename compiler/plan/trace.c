@@ -119,6 +119,18 @@ static void run_tiles(Tracer *tracer, const Stmt *stmt) {
     }
 }
 
+static void run_turn(Tracer *tracer, const Stmt *stmt) {
+    Actor *actor = tracer->actor;
+    int number = 0;
+    while (tracer->protocol->plan->turns[number] != stmt->turn)
+        number++;
+    int first = tracer->protocol->turn_channel[number];
+    int own = first + actor->replica, next = first + (actor->replica + 1) % stmt->turn->role->replicas;
+    add_event(tracer, EVENT_TAKE, stmt, own, actor->taken[own]++);
+    run_list(tracer, stmt->body);
+    add_event(tracer, EVENT_PUBLISH, stmt, next, actor->puts[next]++);
+}
+
 static void run_local(Tracer *tracer, const Stmt *stmt) {
     if (tracer->actor->decides[stmt->local->number])
         tracer->context.locals[stmt->local->number] = evaluate(&tracer->context, stmt->value);
@@ -154,7 +166,11 @@ static void run_stmt(Tracer *tracer, const Stmt *stmt) {
         run_fill(tracer, stmt);
         break;
     case ST_PRODUCT:
-        run_product(tracer, stmt);
+        if (stmt->slot)
+            run_product(tracer, stmt);
+        break;
+    case ST_TURN:
+        run_turn(tracer, stmt);
         break;
     case ST_FREE:
         add_event(tracer, EVENT_FREE, stmt, channel_of(tracer, stmt->slot),

@@ -175,15 +175,51 @@ Stmt *control_for(Sema *sema, Scope *scope, const Ast *ast) {
     return unroll(sema, scope, ast, bind);
 }
 
-// A role either computes on tiles with all its threads, or moves and multiplies them from one thread.
+// The statements stand in the scope around them: the turn is about when they run, not about what they bind.
+Stmt *control_turn(Sema *sema, Scope *scope, const Ast *ast) {
+    Symbol *symbol = scope_find(scope, ast->name);
+    if (!symbol || symbol->kind != SYM_TURN || !symbol->turn) {
+        if (!symbol || symbol->kind != SYM_TURN)
+            scope_unknown(sema, sema->schedule, ast->name, ast->name_span, "turn");
+        return NULL;
+    }
+    Stmt *stmt = stmt_make(sema, ST_TURN, ast->span);
+    stmt->turn = symbol->turn;
+    if (symbol->turn->role != sema->role) {
+        DiagItem *item = diag_error(sema->diag, ast->name_span, "wrong-role", "role '%s' has no turn '%s'",
+                                    sema->role->name, ast->name);
+        diag_note(item, symbol->turn->span, "the replicas of '%s' take turns in it",
+                  symbol->turn->role->name);
+        return NULL;
+    }
+    if (sema->turn) {
+        DiagItem *item = diag_error(sema->diag, ast->span, "turn-in-turn",
+                                    "a turn inside another one: the replicas would wait for each other");
+        diag_note(item, sema->turn->span, "the outer turn is '%s'", sema->turn->name);
+        return NULL;
+    }
+    sema->turn = symbol->turn;
+    stmt->body = stmt_read_list(sema, scope, ast->list2);
+    sema->turn = NULL;
+    return stmt;
+}
+
+static bool runs_on_one_thread(const Sema *sema, const Stmt *stmt) {
+    bool multiplies = stmt->kind == ST_PRODUCT && !sema->plan->target->products_in_registers;
+    return stmt->kind == ST_PUT_LOAD || stmt->kind == ST_STORE_TILE || multiplies;
+}
+
+// A role either computes on tiles with all its threads, or moves (and, with tensor memory, multiplies) them
+// from one thread.
 static void check_kind(Sema *sema, Role *role, const Stmt *stmt) {
     for (; stmt; stmt = stmt->next) {
-        bool single = stmt->kind == ST_PUT_LOAD || stmt->kind == ST_PRODUCT || stmt->kind == ST_STORE_TILE;
+        bool single = runs_on_one_thread(sema, stmt);
         if (single) {
             DiagItem *item =
                 diag_error(sema->diag, stmt->span, "mixed-role", "role '%s' computes on tiles and also %s",
                            role->name, stmt->kind == ST_PRODUCT ? "issues products" : "moves tiles");
-            diag_help(item, "give loads, stores of tiles and products a role of 1 warp of their own");
+            diag_help(item, "give loads%s and stores of tiles a role of 1 warp of their own",
+                      sema->plan->target->products_in_registers ? "" : ", products");
             return;
         }
         check_kind(sema, role, stmt->body);

@@ -21,6 +21,7 @@ typedef enum {
     SYM_PIPE,
     SYM_ROLE,
     SYM_WALK,
+    SYM_TURN,
     SYM_TILES, // the grid's name
     SYM_TILE,  // the variable of a loop over it
     SYM_BLOCK,
@@ -43,6 +44,7 @@ typedef struct Symbol {
     Pipe *pipe;
     Role *role;
     Walk *walk;
+    Turn *turn;
     Block *block;
     Slot *slot;
     bool inlining; // its body is being expanded: a second time is a recursion
@@ -81,8 +83,9 @@ typedef struct {
     Role *role;
     Held *held;
     bool in_tiles;
-    int expanded; // functions and hooks expanded in place so far, likewise
-    int unrolled; // statements made by constant loops so far: a bound against runaway specs
+    const Turn *turn; // whose statements are being read
+    int expanded;     // functions and hooks expanded in place so far, likewise
+    int unrolled;     // statements made by constant loops so far: a bound against runaway specs
 } Sema;
 
 // scope.c
@@ -152,17 +155,21 @@ int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool i
 bool tile_check_direction(Sema *sema, const TensorRef *ref, bool writes);
 
 // product.c
+// A product that fills the slot `into`, or a local if that is NULL: then stmt->local is yet to be set.
 Stmt *product_read(Sema *sema, Scope *scope, Slot *into, const Ast *value, const Ast *fresh, bool accumulates,
                    Span span);
+bool product_is(const Ast *ast);
 
 // stmt.c
 Stmt *stmt_make(Sema *sema, StmtKind kind, Span span);
+bool stmt_check_tile(Sema *sema, int rows, int cols, Span span);
 Expr *stmt_value(Sema *sema, Scope *scope, const Ast *ast);
 Stmt *stmt_read_list(Sema *sema, Scope *scope, const Ast *list);
 
 // control.c
 Stmt *control_block(Sema *sema, Scope *scope, const Ast *list);
 Stmt *control_if(Sema *sema, Scope *scope, const Ast *ast);
+Stmt *control_turn(Sema *sema, Scope *scope, const Ast *ast);
 Stmt *control_for(Sema *sema, Scope *scope, const Ast *ast);
 void sema_role(Sema *sema, Role *role, const Ast *ast);
 

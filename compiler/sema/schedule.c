@@ -166,6 +166,20 @@ static void declare_pipe(Sema *sema, const Ast *ast) {
     sema->plan->pipes[sema->plan->pipe_count++] = pipe;
 }
 
+static void declare_turn(Sema *sema, const Ast *ast) {
+    Symbol *symbol = scope_add(sema, sema->schedule, SYM_TURN, ast->name, ast->name_span);
+    if (!symbol || !declare_grows(sema, sema->plan->turn_count, ast->span, "turns"))
+        return;
+    Turn *turn = arena_new_of(sema->arena, Turn);
+    turn->name = ast->name;
+    turn->span = ast->span;
+    turn->role = role_named(sema, ast->name2, ast->span);
+    if (!turn->role)
+        return;
+    symbol->turn = turn;
+    sema->plan->turns[sema->plan->turn_count++] = turn;
+}
+
 // name in blocks(axis, size)
 static bool blocks_of(Sema *sema, const Ast *bind, int *axis, int64_t *size) {
     const Ast *call = bind->a;
@@ -249,6 +263,13 @@ static void declare_walk(Sema *sema, const Ast *ast) {
     if (!blocks_of(sema, ast->list, &walk->axis, &walk->size))
         return;
     plan_field(sema->plan, FIELD_LEN, walk->axis, 0);
+    for (const Ast *modifier = ast->list2; modifier; modifier = modifier->next) {
+        if (!strcmp(modifier->name, "last_first"))
+            walk->last_first = true;
+        else
+            diag_error(sema->diag, modifier->span, "unknown-name", "a walk is 'last_first', not '%s'",
+                       modifier->name);
+    }
     symbol->walk = walk;
     sema->walk_where[sema->plan->walk_count] = ast->a;
     sema->plan->walks[sema->plan->walk_count++] = walk;
@@ -285,6 +306,7 @@ void declare_schedule(Sema *sema) {
         case AST_PIPE:
         case AST_GRID:
         case AST_WALK:
+        case AST_TURN:
             break;
         default:
             declare_misplaced(sema, item, "schedule");
@@ -295,6 +317,8 @@ void declare_schedule(Sema *sema) {
             declare_pipe(sema, item);
         else if (item->kind == AST_GRID)
             declare_grid(sema, item);
+        else if (item->kind == AST_TURN)
+            declare_turn(sema, item);
     for (const Ast *item = list; item; item = item->next)
         if (item->kind == AST_WALK)
             declare_walk(sema, item);

@@ -24,7 +24,7 @@ const char *symbol_kind_text(SymbolKind kind) {
         [SYM_FUNCTION] = "a function", [SYM_HOOK] = "a hook",     [SYM_BUFFER] = "a buffer",
         [SYM_PIPE] = "a pipe",         [SYM_ROLE] = "a role",     [SYM_WALK] = "a walk",
         [SYM_TILES] = "the grid",      [SYM_TILE] = "a tile",     [SYM_BLOCK] = "a block",
-        [SYM_SLOT] = "a slot",
+        [SYM_SLOT] = "a slot",         [SYM_TURN] = "a turn",
     };
     return TEXT[kind];
 }

@@ -186,6 +186,7 @@ static Plan *plan_new(Sema *sema) {
     plan->params = arena_array(sema->arena, Param, MOST);
     plan->factors = arena_array(sema->arena, Factor, MOST);
     plan->walks = arena_array(sema->arena, Walk *, MOST);
+    plan->turns = arena_array(sema->arena, Turn *, MOST);
     plan->buffers = arena_array(sema->arena, Buffer *, MOST);
     plan->pipes = arena_array(sema->arena, Pipe *, MOST);
     plan->roles = arena_array(sema->arena, Role *, MOST);

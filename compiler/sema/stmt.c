@@ -26,16 +26,40 @@ static bool fits_buffer(Sema *sema, const Expr *value, const Buffer *buffer, Spa
     return false;
 }
 
-// One thread holds one row: the tile must have as many rows as the role has threads.
-static void check_rows(Sema *sema, int rows, Span span) {
-    if (rows <= 1 || rows == 32 * sema->role->warps)
-        return;
-    DiagItem *item = diag_error(
-        sema->diag, span, "role-size", "a tile of %d rows in role '%s' of %d warp%s (%d threads)", rows,
-        sema->role->name, sema->role->warps, sema->role->warps == 1 ? "" : "s", 32 * sema->role->warps);
-    diag_note(item, sema->role->warps_span, "the role's warps are stated here");
-    diag_help(item, "each thread of a role that computes on tiles holds one row: %d rows need %d warps", rows,
-              (rows + 31) / 32);
+// Each warp holds so many rows of a tile: the role must have as many warps as the tile has such groups.
+static bool check_rows(Sema *sema, int rows, Span span) {
+    const Role *role = sema->role;
+    int warp_rows = sema->plan->target->warp_rows;
+    if (rows <= 1 || rows == warp_rows * role->warps)
+        return true;
+    DiagItem *item =
+        diag_error(sema->diag, span, "role-size", "a tile of %d rows in role '%s' of %d warp%s (%d threads)",
+                   rows, role->name, role->warps, role->warps == 1 ? "" : "s", 32 * role->warps);
+    diag_note(item, role->warps_span, "the role's warps are stated here");
+    int warps = (rows + warp_rows - 1) / warp_rows;
+    if (warp_rows == 32)
+        diag_help(item, "each thread of a role that computes on tiles holds one row: %d rows need %d warps",
+                  rows, warps);
+    else
+        diag_help(item, "on %s each warp holds %d rows of a tile: %d rows need %d warps",
+                  sema->plan->target->name, warp_rows, rows, warps);
+    return false;
+}
+
+// Where the threads of a warp share its rows, they deal out columns in groups of 8.
+static bool check_cols(Sema *sema, int cols, Span span) {
+    enum { GROUP = 8 };
+    if (cols <= 1 || sema->plan->target->warp_rows == 32 || cols % GROUP == 0)
+        return true;
+    DiagItem *item =
+        diag_error(sema->diag, span, "shape-mismatch", "a tile of %d columns in registers", cols);
+    diag_help(item, "on %s a tile that a role computes with has a multiple of %d columns: %d, for example",
+              sema->plan->target->name, GROUP, (cols + GROUP - 1) / GROUP * GROUP);
+    return false;
+}
+
+bool stmt_check_tile(Sema *sema, int rows, int cols, Span span) {
+    return check_rows(sema, rows, span) && check_cols(sema, cols, span);
 }
 
 static void collect_uses(Sema *sema, Expr *expr, Span span) {
@@ -44,7 +68,7 @@ static void collect_uses(Sema *sema, Expr *expr, Span span) {
     expr->mark = sema->plan->marks;
     if (expr->kind == X_SLOT) {
         slot_use(sema, expr->slot, ENGINE_THREADS, span);
-        check_rows(sema, expr->slot->pipe->buffer->rows, expr->span);
+        stmt_check_tile(sema, expr->slot->pipe->buffer->rows, expr->slot->pipe->buffer->cols, expr->span);
         return;
     }
     collect_uses(sema, expr->a, span);
@@ -69,7 +93,7 @@ static Stmt *read_put(Sema *sema, Scope *scope, const Ast *ast) {
     if (!slot)
         return NULL;
     const Ast *value = ast->b;
-    if (value->kind == AST_BINARY && value->op == '@') {
+    if (product_is(value)) {
         Stmt *product = product_read(sema, scope, slot, value, ast->c, ast->flag, ast->span);
         if (!product)
             return NULL;
@@ -105,7 +129,7 @@ static Stmt *read_put(Sema *sema, Scope *scope, const Ast *ast) {
     slot_hand_on(sema, slot, ast->span);
     if (!stmt->value || !fits_buffer(sema, stmt->value, slot->pipe->buffer, value->span))
         return NULL;
-    check_rows(sema, slot->pipe->buffer->rows, ast->span);
+    stmt_check_tile(sema, slot->pipe->buffer->rows, slot->pipe->buffer->cols, ast->span);
     slot_set_engine(sema, &slot->pipe->filled_by, ENGINE_THREADS, slot->pipe, ast->span, "filled");
     return stmt;
 }
@@ -243,6 +267,16 @@ static Stmt *read_let(Sema *sema, Scope *scope, const Ast *ast) {
                    "a family of values 'let x[i in axis]' can stand only in a reference");
         return NULL;
     }
+    if (product_is(ast->a)) {
+        Stmt *product = product_read(sema, scope, NULL, ast->a, NULL, false, ast->span);
+        if (!product) {
+            bind_local(sema, scope, ast->name, ast->name_span, NULL);
+            return NULL;
+        }
+        Type type = {ELEM_F32, product->product.m, product->product.n};
+        product->local = local_new(sema, ast->name, type, ast->name_span);
+        return bind_local(sema, scope, ast->name, ast->name_span, product->local) ? product : NULL;
+    }
     Expr *value = stmt_value(sema, scope, ast->a);
     if (!value || expr_is_constant(value)) {
         Symbol *symbol = bind_local(sema, scope, ast->name, ast->name_span, NULL);
@@ -257,14 +291,16 @@ static Stmt *read_let(Sema *sema, Scope *scope, const Ast *ast) {
 }
 
 static Stmt *read_var(Sema *sema, Scope *scope, const Ast *ast) {
-    Elem elem = !strcmp(ast->b->name, "f32")   ? ELEM_F32
-                : !strcmp(ast->b->name, "i32") ? ELEM_I32
-                                               : ELEM_COUNT;
-    if (elem == ELEM_COUNT) {
-        diag_error(sema->diag, ast->b->span, "unknown-type", "a variable is f32 or i32, not '%s'",
+    Elem stored = declare_find_elem(sema, scope, ast->b->name, ast->b->span);
+    if (stored == ELEM_COUNT)
+        return NULL;
+    if (stored == ELEM_BOOL) {
+        diag_error(sema->diag, ast->b->span, "unknown-type", "a variable holds numbers, not '%s'",
                    ast->b->name);
         return NULL;
     }
+    bool packed = elem_bytes(stored) == 2;
+    Elem elem = packed ? ELEM_F32 : stored;
     int64_t extents[2] = {1, 1};
     int rank = 0;
     for (const Ast *extent = ast->b->list; extent && rank < 2; extent = extent->next)
@@ -274,7 +310,15 @@ static Stmt *read_var(Sema *sema, Scope *scope, const Ast *ast) {
     if (!value)
         return NULL;
     Type type = {elem, (int)extents[0], (int)extents[1]}, joined;
-    check_rows(sema, type.rows, ast->span);
+    if (!stmt_check_tile(sema, type.rows, type.cols, ast->span))
+        return NULL;
+    if (packed && type.cols % 2) {
+        DiagItem *item = diag_error(sema->diag, ast->b->span, "shape-mismatch",
+                                    "a variable of %s packs two columns into a register, but has %d",
+                                    elem_name(stored), type.cols);
+        diag_help(item, "use f32, or an even number of columns");
+        return NULL;
+    }
     if (!type_join(sema, type, value->type, ast->span, &joined))
         return NULL;
     if (joined.rows != type.rows || joined.cols != type.cols) {
@@ -286,20 +330,47 @@ static Stmt *read_var(Sema *sema, Scope *scope, const Ast *ast) {
     Stmt *stmt = stmt_make(sema, ST_LET, ast->span);
     stmt->value = value;
     stmt->local = local_new(sema, ast->name, type, ast->name_span);
+    stmt->local->stored = stored;
     stmt->local->is_mutable = true;
     return bind_local(sema, scope, ast->name, ast->name_span, stmt->local) ? stmt : NULL;
 }
 
-static Stmt *read_assign(Sema *sema, Scope *scope, const Ast *ast) {
-    Symbol *symbol = ast->a->kind == AST_NAME ? scope_find(scope, ast->a->name) : NULL;
+// The variable that a name stands for, or NULL.
+static Local *variable_named(Scope *scope, const Ast *ast) {
+    Symbol *symbol = ast->kind == AST_NAME ? scope_find(scope, ast->name) : NULL;
     if (!symbol || symbol->kind != SYM_VALUE || !symbol->expr || symbol->expr->kind != X_LOCAL ||
-        !symbol->expr->local->is_mutable) {
+        !symbol->expr->local->is_mutable)
+        return NULL;
+    return symbol->expr->local;
+}
+
+static Stmt *product_into(Sema *sema, Scope *scope, Local *local, const Ast *ast, const Ast *fresh,
+                          bool accumulates) {
+    Stmt *stmt = product_read(sema, scope, NULL, ast->b, fresh, accumulates, ast->span);
+    if (!stmt)
+        return NULL;
+    stmt->local = local;
+    const Product *product = &stmt->product;
+    if (local->stored == ELEM_F32 && local->type.rows == product->m && local->type.cols == product->n)
+        return stmt;
+    Type type = {ELEM_F32, product->m, product->n};
+    DiagItem *item = diag_error(
+        sema->diag, ast->span, "shape-mismatch", "the product is %s, but '%s' is %s%s", type_text(sema, type),
+        local->name, local->stored == ELEM_F32 ? "" : "packed to 16 bits: ", type_text(sema, local->type));
+    diag_note(item, local->span, "declared here");
+    return NULL;
+}
+
+static Stmt *read_assign(Sema *sema, Scope *scope, const Ast *ast) {
+    Local *local = variable_named(scope, ast->a);
+    if (!local) {
         DiagItem *item = diag_error(sema->diag, ast->a->span, "not-assignable", "'%s' can't be assigned",
                                     ast_text(sema->diag->sources, sema->arena, ast->a->span));
         diag_help(item, "only variables can: var name : f32[M] = value;");
         return NULL;
     }
-    Local *local = symbol->expr->local;
+    if (product_is(ast->b))
+        return product_into(sema, scope, local, ast, NULL, false);
     Expr *value = expr_cast(sema, stmt_value(sema, scope, ast->b), local->type.elem);
     Type joined;
     if (!value || !type_join(sema, local->type, value->type, ast->span, &joined))
@@ -333,12 +404,20 @@ static Stmt *read_fill(Sema *sema, Scope *scope, const Ast *ast) {
 }
 
 static Stmt *read_accumulate(Sema *sema, Scope *scope, const Ast *ast) {
+    Local *local = variable_named(scope, ast->a);
+    if (local && product_is(ast->b))
+        return product_into(sema, scope, local, ast, ast->c, true);
+    if (local) {
+        DiagItem *item = diag_error(sema->diag, ast->span, "product-place", "'+=' adds a product: a @ b");
+        diag_help(item, "other values are added with: %s = %s + ...;", local->name, local->name);
+        return NULL;
+    }
     Slot *slot = sema_slot(sema, scope, ast->a);
     if (!slot)
         return NULL;
-    if (!slot->filling || ast->b->kind != AST_BINARY || ast->b->op != '@') {
+    if (!slot->filling || !product_is(ast->b)) {
         DiagItem *item = diag_error(sema->diag, ast->span, "product-place",
-                                    "'+=' adds a product to a slot that is being filled");
+                                    "'+=' adds a product to a variable, or to a slot that is being filled");
         diag_help(item, "fill d = pipe { d += a @ b fresh if first; }");
         return NULL;
     }
@@ -367,6 +446,8 @@ Stmt *stmt_read(Sema *sema, Scope *scope, const Ast *ast) {
         return read_update(sema, scope, ast);
     case AST_STORE:
         return read_store(sema, scope, ast);
+    case AST_IN_TURN:
+        return control_turn(sema, scope, ast);
     case AST_FOR:
         return control_for(sema, scope, ast);
     case AST_IF:
