@@ -19,12 +19,12 @@ typedef struct Target {
     int64_t shared_bytes; // per CTA
     int tmem_columns;     // 0: no tensor memory
     int tmem_lanes;
-    int warp_rows;     // rows of a tile of values that a warp holds in its registers
+    int warp_rows;              // rows of a tile of values that a warp holds in its registers
     bool products_in_registers; // of a whole warpgroup; otherwise one thread issues them, into tensor memory
-    int registers;     // 32-bit, per SM
-    int max_threads;   // per CTA
-    int max_regs;      // per thread
-    int max_mbarriers; // our limit: what fits beside the buffers is checked apart
+    int registers;              // 32-bit, per SM
+    int max_threads;            // per CTA
+    int max_regs;               // per thread
+    int max_mbarriers;          // our limit: what fits beside the buffers is checked apart
     // Shapes of one tensor-core product instruction with 16-bit operands.
     int product_m[2], product_m_count;
     int product_n_step, product_n_max;

@@ -10,6 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *bench_target = "sm_100a";
+
+void bench_set_target(int argc, char **argv) {
+    if (argc > 1)
+        bench_target = argv[1];
+}
+
+bool bench_on_sm90(void) {
+    return !strcmp(bench_target, "sm_90a");
+}
+
 // ---------------------------------------------------------------- numbers
 
 static uint32_t random_word(uint64_t *state) {
@@ -203,9 +214,11 @@ static jfa_status make_plan(Device *d, const Host *host, jfa_error *err) {
 
 static jfa_status launch(Device *d, Host *host, const char *ptx, jfa_error *err) {
     static bool registered;
+    char name[32];
+    snprintf(name, sizeof name, "sim:%s", bench_target);
     jfa_status status = registered ? JFA_OK : jfa_sim_register(err);
     registered = status == JFA_OK;
-    status = status ? status : jfa_device_open("sim:sm_100a", &d->device, err);
+    status = status ? status : jfa_device_open(name, &d->device, err);
     status = status ? status : jfa_device_set_option(d->device, "seed", host->test->seed, err);
     status = status ? status : jfa_module_load(d->device, ptx, strlen(ptx), &d->module, err);
     status = status ? status : jfa_kernel_get(d->module, NULL, &d->kernel, err);
@@ -322,7 +335,7 @@ static char *build(const Case *test, Outcome *outcome) {
     snprintf(path, sizeof path, "%s%s%s", test->file[0] == '/' ? "" : REPOSITORY,
              test->file[0] == '/' ? "" : "/", test->file);
     JfacOptions options = {.path = path,
-                           .target = "sm_100a",
+                           .target = bench_target,
                            .include_dirs = includes,
                            .include_dir_count = 1,
                            .defines = test->defines,

@@ -41,6 +41,11 @@ typedef struct {
                           // float64
 } Outcome;
 
+// What the cases are built for and run on, by the test's argument; sm_100a without one. Call it first.
+extern const char *bench_target;
+void bench_set_target(int argc, char **argv);
+bool bench_on_sm90(void);
+
 void bench_run_case(const Case *test, Outcome *outcome);
 
 // Fails the test unless the outcome is right: no fault, nothing touched, error at most twice the rounded

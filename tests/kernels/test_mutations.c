@@ -50,7 +50,7 @@ static char *apply(const char *ptx, void *context) {
     return out;
 }
 
-static Mutation MUTATIONS[] = {
+static Mutation ON_SM100[] = {
     {"tcgen05.wait::st", NULL, "tcgen05.wait::st", NULL, 0, {SIM_FAULT_RACE}, 0},
     {"tcgen05.wait::ld", NULL, "tcgen05.wait::ld", NULL, 0, {SIM_FAULT_REGISTERS}, 0},
     {"fence::before_thread_sync", NULL, "tcgen05.fence::before_thread_sync;", NULL, 0, {SIM_FAULT_RACE}, 0},
@@ -94,13 +94,61 @@ static Mutation MUTATIONS[] = {
      0},
 };
 
+static Mutation ON_SM90[] = {
+    {"the waits for products", NULL, "wgmma.wait_group", NULL, 0, {SIM_FAULT_REGISTERS, SIM_FAULT_RACE}, 0},
+    {"half of a wait for products",
+     NULL,
+     "wgmma.wait_group.sync.aligned 0",
+     "wgmma.wait_group.sync.aligned 1",
+     0,
+     {SIM_FAULT_REGISTERS, SIM_FAULT_RACE},
+     0},
+    {"the fences of products", NULL, "wgmma.fence", NULL, 0, {SIM_FAULT_REGISTERS}, 0},
+    {"the commits of products",
+     NULL,
+     "wgmma.commit_group",
+     NULL,
+     0,
+     {SIM_FAULT_REGISTERS, SIM_FAULT_RACE},
+     0},
+    {"fence.proxy.async", NULL, "fence.proxy.async", NULL, 0, {SIM_FAULT_PROXY}, 0},
+    {"the wait for a store's reads", NULL, "cp.async.bulk.wait_group.read", NULL, 0, {SIM_FAULT_RACE}, 0},
+    {"an expectation of bytes", NULL, "mbarrier.arrive.expect_tx", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
+    {"a barrier's initialisation", NULL, "mbarrier.init", NULL, 2, {SIM_FAULT_BARRIER}, 0},
+    {"an arrival", NULL, "@P1 mbarrier.arrive", NULL, 5, {SIM_FAULT_DEADLOCK}, 0},
+    {"the end of a turn", NULL, "bar.arrive", NULL, 3, {SIM_FAULT_DEADLOCK}, 0},
+    {"the reconvergence after a store",
+     NULL,
+     "bar.warp.sync",
+     NULL,
+     0,
+     {SIM_FAULT_CONVERGENCE, SIM_FAULT_RACE},
+     0},
+    {"a barrier's wait",
+     NULL,
+     "mbarrier.try_wait.parity",
+     "setp.eq.u32 P1, 0, 0; //",
+     3,
+     {SIM_FAULT_RACE, SIM_FAULT_UNWRITTEN, SIM_FAULT_DEADLOCK},
+     0},
+    {"the flip of a phase",
+     ", 1;\n",
+     "xor.b32",
+     "or.b32",
+     0,
+     {SIM_FAULT_DEADLOCK, SIM_FAULT_RACE, SIM_FAULT_BARRIER},
+     0},
+};
+
 static const int32_t LENS[] = {300, 129, 0, 400};
 
 static void every_mechanism_taken_away_is_reported(void **state) {
     (void)state;
     int missed = 0;
-    for (size_t i = 0; i < sizeof MUTATIONS / sizeof MUTATIONS[0]; i++) {
-        Mutation *mutation = &MUTATIONS[i];
+    Mutation *mutations = bench_on_sm90() ? ON_SM90 : ON_SM100;
+    size_t count = bench_on_sm90() ? sizeof ON_SM90 / sizeof *ON_SM90 : sizeof ON_SM100 / sizeof *ON_SM100;
+    for (size_t i = 0; i < count; i++) {
+        Mutation *mutation = &mutations[i];
         bool caught = false;
         Outcome outcome;
         for (int seed = 0; seed < 3 && !caught; seed++) {
@@ -142,7 +190,8 @@ static void the_same_kernel_unchanged_is_right(void **state) {
     bench_expect_right(&test, &outcome);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    bench_set_target(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_kernel_unchanged_is_right),
         cmocka_unit_test(every_mechanism_taken_away_is_reported),
