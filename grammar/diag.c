@@ -61,6 +61,24 @@ void diag_help(DiagItem *item, const char *format, ...) {
     va_end(args);
 }
 
+void diag_take_back(Diag *diag, int first, const char *const *codes, int count) {
+    DiagItem **link = &diag->items;
+    while (*link && first-- > 0)
+        link = &(*link)->next;
+    while (*link) {
+        bool goes = false;
+        for (int i = 0; i < count; i++)
+            goes |= !strcmp((*link)->code, codes[i]);
+        if (!goes) {
+            link = &(*link)->next;
+            continue;
+        }
+        diag->error_count -= (*link)->severity == DIAG_ERROR;
+        *link = (*link)->next;
+    }
+    diag->tail = link;
+}
+
 static void print_place(const Diag *diag, Span span, FILE *out) {
     if (span.file < 0)
         return;
