@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 void diag_init(Diag *diag, Arena *arena, SourceSet *sources) {
     memset(diag, 0, sizeof *diag);
@@ -274,6 +275,9 @@ const char *diag_closest(const char *name, const char *const *candidates, int co
     if (limit >= length) // every letter would be another
         limit = length - 1;
     int best_distance = limit + 1;
+    for (int i = 0; i < count; i++)
+        if (strcmp(name, candidates[i]) && !strcasecmp(name, candidates[i]))
+            return candidates[i];
     for (int i = 0; i < count; i++) {
         int distance = edit_distance(name, candidates[i]);
         if (distance < best_distance) {

@@ -57,8 +57,8 @@ void diag_print_text(const Diag *diag, FILE *out);
 // One JSON array of objects {severity, code, file, line, column, end_line, end_column, message, notes, help}.
 void diag_print_json(const Diag *diag, FILE *out);
 
-// The name among `candidates` closest to `name` (edit distance at most a third of its length
-// plus one, and less than its length), or NULL.
+// The name among `candidates` closest to `name` (the same in other letters' case, or an edit distance of at
+// most a third of its length plus one, and less than its length), or NULL.
 const char *diag_closest(const char *name, const char *const *candidates, int count);
 
 #endif

@@ -74,8 +74,17 @@ Stmt *product_read(Sema *sema, Scope *scope, Slot *into, const Ast *value, const
                        .n = b.cols,
                        .k = a.cols};
     if (a.cols != b.rows) {
-        diag_error(sema->diag, value->span, "shape-mismatch", "[%d, %d] @ [%d, %d]: the inner extents differ",
-                   a.rows, a.cols, b.rows, b.cols);
+        DiagItem *item =
+            diag_error(sema->diag, value->span, "shape-mismatch",
+                       "[%d, %d] @ [%d, %d]: the inner extents differ", a.rows, a.cols, b.rows, b.cols);
+        if (a.cols == b.cols)
+            diag_help(item, "transpose the right operand: %s",
+                      b.transposed ? "without ^T" : arena_format(sema->arena, "%s^T", b.slot->name));
+        else if (a.rows == b.rows)
+            diag_help(item, "transpose the left operand: %s",
+                      a.transposed ? "without ^T" : arena_format(sema->arena, "%s^T", a.slot->name));
+        else
+            diag_help(item, "a @ b needs as many columns of a as b has rows");
         return NULL;
     }
     if (a.slot->pipe->buffer->elem != b.slot->pipe->buffer->elem) {
@@ -92,6 +101,7 @@ Stmt *product_read(Sema *sema, Scope *scope, Slot *into, const Ast *value, const
                        product.m, product.n, result->name, elem_name(result->elem), result->rows,
                        result->cols, result->space == SPACE_TMEM ? "tensor" : "shared");
         diag_note(item, result->span, "declared here");
+        diag_help(item, "declare it: tmem %s ... : f32[%d, %d]", result->name, product.m, product.n);
         return NULL;
     }
     if (b.slot->pipe->buffer->space == SPACE_TMEM ||
