@@ -205,11 +205,10 @@ void sema_role(Sema *sema, Role *role, const Ast *ast) {
         if (symbol)
             symbol->expr = expr_new(sema, X_REPLICA, REPLICA, ast->list->span);
     }
-    int errors = sema->diag->error_count;
     role->body = control_block(sema, scope, ast->list2);
     if (role->uses_values)
         check_kind(sema, role, role->body);
-    else if (role->warps != 1 && sema->diag->error_count == errors) {
+    else if (role->warps != 1 && !sema->diag->error_count) {
         DiagItem *item =
             diag_error(sema->diag, role->warps_span, "role-size",
                        "role '%s' has %d warps but computes on no tile", role->name, role->warps);

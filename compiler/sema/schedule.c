@@ -315,9 +315,11 @@ void declare_schedule(Sema *sema) {
     for (const Ast *item = list; item; item = item->next)
         if (item->kind == AST_WALK)
             declare_walk(sema, item);
-    if (!sema->tiles)
-        diag_error(sema->diag, sema->parts->schedule->name_span, "bad-grid", "schedule '%s' has no grid",
-                   sema->parts->schedule->name);
+    if (!sema->tiles) {
+        DiagItem *item = diag_error(sema->diag, sema->parts->schedule->name_span, "bad-grid",
+                                    "schedule '%s' has no grid", sema->parts->schedule->name);
+        diag_help(item, "say what a tile is: grid tiles over (i in blocks(AXIS, SIZE));");
+    }
 }
 
 // ---------------------------------------------------------------- rounds

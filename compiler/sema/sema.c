@@ -223,7 +223,7 @@ Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions
     if (!parts->schedule)
         return NULL;
     declare_schedule(&sema);
-    if (!sema.lost_round) // else slots would be told to be free or held that are not
+    if (!sema.lost_round && sema.tiles) // else slots would be told to be free or held that are not
         read_roles(&sema);
     check_defines(&sema);
     if (diag->error_count)

@@ -182,8 +182,16 @@ static Stmt *read_update(Sema *sema, Scope *scope, const Ast *ast) {
 
 static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
     if (!tile_is_tensor(scope, ast->a)) {
-        diag_error(sema->diag, ast->a->span, "unknown-name",
-                   "'store' needs a tensor with its positions: T[...]");
+        const Ast *name = ast->a->kind == AST_INDEX ? ast->a->a : ast->a;
+        const Symbol *symbol = scope_find(scope, name->name);
+        if (!symbol)
+            scope_unknown(sema, scope, name->name, name->span, "tensor");
+        else if (symbol->kind == SYM_TENSOR)
+            diag_error(sema->diag, ast->a->span, "shape-mismatch", "'store' needs the positions: %s[...]",
+                       name->name);
+        else
+            diag_error(sema->diag, ast->a->span, "unknown-name", "'store' needs a tensor, but '%s' is %s",
+                       name->name, symbol_kind_text(symbol->kind));
         return NULL;
     }
     Stmt *stmt = stmt_make(sema, ST_STORE_VALUE, ast->span);
