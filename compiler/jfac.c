@@ -77,12 +77,28 @@ static void check(Jfac *jfac, const JfacOptions *options) {
         jfac->plan = plan;
 }
 
+// A file that can't be parsed whole is checked as far as it was read, so that one run reports more. What was
+// not read may hold what is then missed, so nothing is said to be missing.
+static void check_what_was_read(Jfac *jfac, const JfacOptions *options) {
+    static const char *const MISSING[] = {
+        "no-kernel",      "no-schedule",    "unknown-name",      "unknown-type",   "unknown-member",
+        "unknown-option", "option-missing", "unknown-parameter", "argument-count", "bad-grid",
+        "unknown-slot",   "slot-not-freed", "slot-one-path",     "never-filled",   "role-size",
+        "bad-define",     "not-assignable", "not-indexable",
+    };
+    int read = 0;
+    for (const DiagItem *item = jfac->diag.items; item; item = item->next)
+        read++;
+    check(jfac, options);
+    if (read)
+        diag_take_back(&jfac->diag, read, MISSING, sizeof MISSING / sizeof MISSING[0]);
+}
+
 bool jfac_check(Jfac *jfac, const JfacOptions *options) {
-    // A file that can't be parsed whole is checked as far as it was read, so that one run reports more.
     jfac_parse(jfac, options);
     if (!jfac->checked && jfac->sources.count) {
         double start = now_ms();
-        check(jfac, options);
+        check_what_was_read(jfac, options);
         jfac->checked = true;
         jfac->times.front_ms += now_ms() - start;
     }

@@ -75,6 +75,7 @@ struct Ast {
     AstKind kind;
     Span span;      // the whole construct
     Span name_span; // where `name` stands
+    Span name2_span, name3_span;
     const char *name, *name2, *name3;
     int op;
     bool flag;

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 void diag_init(Diag *diag, Arena *arena, SourceSet *sources) {
     memset(diag, 0, sizeof *diag);
@@ -59,6 +60,24 @@ void diag_help(DiagItem *item, const char *format, ...) {
     va_start(args, format);
     item->help = arena_vformat(item->owner->arena, format, args);
     va_end(args);
+}
+
+void diag_take_back(Diag *diag, int first, const char *const *codes, int count) {
+    DiagItem **link = &diag->items;
+    while (*link && first-- > 0)
+        link = &(*link)->next;
+    while (*link) {
+        bool goes = false;
+        for (int i = 0; i < count; i++)
+            goes |= !strcmp((*link)->code, codes[i]);
+        if (!goes) {
+            link = &(*link)->next;
+            continue;
+        }
+        diag->error_count -= (*link)->severity == DIAG_ERROR;
+        *link = (*link)->next;
+    }
+    diag->tail = link;
 }
 
 static void print_place(const Diag *diag, Span span, FILE *out) {
@@ -256,6 +275,9 @@ const char *diag_closest(const char *name, const char *const *candidates, int co
     if (limit >= length) // every letter would be another
         limit = length - 1;
     int best_distance = limit + 1;
+    for (int i = 0; i < count; i++)
+        if (strcmp(name, candidates[i]) && !strcasecmp(name, candidates[i]))
+            return candidates[i];
     for (int i = 0; i < count; i++) {
         int distance = edit_distance(name, candidates[i]);
         if (distance < best_distance) {

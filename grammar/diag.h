@@ -50,12 +50,15 @@ DiagItem *diag_warning(Diag *diag, Span span, const char *code, const char *form
 void diag_note(DiagItem *item, Span span, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void diag_help(DiagItem *item, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Takes back the items from number `first` on (in the order added) whose code is among `codes`.
+void diag_take_back(Diag *diag, int first, const char *const *codes, int count);
+
 void diag_print_text(const Diag *diag, FILE *out);
 // One JSON array of objects {severity, code, file, line, column, end_line, end_column, message, notes, help}.
 void diag_print_json(const Diag *diag, FILE *out);
 
-// The name among `candidates` closest to `name` (edit distance at most a third of its length
-// plus one, and less than its length), or NULL.
+// The name among `candidates` closest to `name` (the same in other letters' case, or an edit distance of at
+// most a third of its length plus one, and less than its length), or NULL.
 const char *diag_closest(const char *name, const char *const *candidates, int count);
 
 #endif

@@ -76,7 +76,7 @@ static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const cha
 %type <text> name role_name
 %type <op> direction space
 %type <flag> is_optional in_place
-%type <node> top_items top_item items item statements statement block else_part
+%type <node> top_items top_item braced_items items item statements statement block else_part
 %type <node> expression arguments argument_list names name_list binds bind replica dims type shape default_value
 %type <node> value target argument where_part fresh_part modifiers regs_part from_type expression_list roles
 
@@ -107,14 +107,20 @@ top_items:
 
 top_item:
   USE name ';'                      { $$ = named(state, AST_USE, @$, $2, @2); }
-| FAMILY name '{' items '}'         { $$ = named(state, AST_FAMILY, @$, $2, @2); $$->list = $4; }
-| SCHEDULE name OF name FOR name '{' items '}'
-                                    { $$ = named(state, AST_SCHEDULE, @$, $2, @2); $$->name2 = $4; $$->name3 = $6; $$->list = $8; }
-| KERNEL name ':' name '{' items '}'
-                                    { $$ = named(state, AST_KERNEL, @$, $2, @2); $$->name2 = $4; $$->list = $6; }
+| FAMILY name braced_items          { $$ = named(state, AST_FAMILY, @$, $2, @2); $$->list = $3; }
+| SCHEDULE name OF name FOR name braced_items
+                                    { $$ = named(state, AST_SCHEDULE, @$, $2, @2); $$->name2 = $4; $$->name3 = $6; $$->list = $7;
+                                      $$->name2_span = @4; $$->name3_span = @6; }
+| KERNEL name ':' name braced_items
+                                    { $$ = named(state, AST_KERNEL, @$, $2, @2); $$->name2 = $4; $$->name2_span = @4; $$->list = $5; }
 | error ';'                         { $$ = NULL; yyerrok; }
 | error '}'                         { $$ = NULL; yyerrok; }
-| error '{' items '}'               { $$ = NULL; yyerrok; }
+| error braced_items                { $$ = NULL; yyerrok; }
+;
+
+braced_items:
+  '{' items '}'                     { $$ = $2; }
+| '{' items error '}'               { $$ = $2; yyerrok; }
 ;
 
 items:
@@ -127,16 +133,16 @@ item:
 | FN name '(' names ')' ARROW expression ';'
                                     { $$ = named(state, AST_FUNCTION, @$, $2, @2); $$->list = $4; $$->a = $7; }
 | OPTION name ':' name IN '(' expression_list ')' ';'
-                                    { $$ = named(state, AST_OPTION, @$, $2, @2); $$->name2 = $4; $$->list = $7; }
+                                    { $$ = named(state, AST_OPTION, @$, $2, @2); $$->name2 = $4; $$->name2_span = @4; $$->list = $7; }
 | AXIS name ';'                     { $$ = named(state, AST_AXIS, @$, $2, @2); }
 | DIM name ';'                      { $$ = named(state, AST_DIM, @$, $2, @2); }
-| DIM name DIVIDES name ';'         { $$ = named(state, AST_DIM, @$, $2, @2); $$->name2 = $4; }
+| DIM name DIVIDES name ';'         { $$ = named(state, AST_DIM, @$, $2, @2); $$->name2 = $4; $$->name2_span = @4; }
 | TENSOR name ':' direction type is_optional ';'
                                     { $$ = named(state, AST_TENSOR, @$, $2, @2); $$->op = $4; $$->a = $5; $$->flag = $6; }
 | PARAM name ':' name default_value ';'
-                                    { $$ = named(state, AST_PARAM, @$, $2, @2); $$->name2 = $4; $$->a = $5; }
+                                    { $$ = named(state, AST_PARAM, @$, $2, @2); $$->name2 = $4; $$->name2_span = @4; $$->a = $5; }
 | HOOK name '(' names ')' ':' name ARROW expression ';'
-                                    { $$ = named(state, AST_HOOK, @$, $2, @2); $$->list = $4; $$->name2 = $7; $$->a = $9; }
+                                    { $$ = named(state, AST_HOOK, @$, $2, @2); $$->list = $4; $$->name2 = $7; $$->name2_span = @7; $$->a = $9; }
 | REFERENCE block                   { $$ = make(state, AST_REFERENCE, @$); $$->list = $2; }
 | name value ';'                    { $$ = named(state, AST_SETTING, @$, $1, @1); $$->a = $2; }
 | SCHEDULE name ';'                 { $$ = named(state, AST_SETTING, @$, "schedule", @1);
@@ -145,10 +151,10 @@ item:
                                     { $$ = named(state, AST_MATH, @$, $1, @1); $$->list = $3; $$->a = $6; }
 | space name dims ':' type ';'      { $$ = named(state, AST_BUFFER, @$, $2, @2); $$->op = $1; $$->list = $3; $$->a = $5; }
 | space name dims ':' type OVER name ';'
-                                    { $$ = named(state, AST_BUFFER, @$, $2, @2); $$->op = $1; $$->list = $3; $$->a = $5; $$->name2 = $7; }
+                                    { $$ = named(state, AST_BUFFER, @$, $2, @2); $$->op = $1; $$->list = $3; $$->a = $5; $$->name2 = $7; $$->name2_span = @7; }
 | PIPE name dims ':' name role_name TO roles in_place ';'
                                     { $$ = named(state, AST_PIPE, @$, $2, @2); $$->list = $3; $$->name2 = $5; $$->name3 = $6;
-                                      $$->list2 = $8; $$->flag = $9; }
+                                      $$->list2 = $8; $$->flag = $9; $$->name2_span = @5; $$->name3_span = @6; }
 | GRID name OVER '(' binds ')' modifiers ';'
                                     { $$ = named(state, AST_GRID, @$, $2, @2); $$->list = $5; $$->list2 = $7; }
 | WALK name OVER bind modifiers where_part ';'
@@ -215,7 +221,10 @@ binds:
 | binds ',' bind                    { $$ = ast_append($1, $3); }
 ;
 
-block: '{' statements '}'           { $$ = $2; } ;
+block:
+  '{' statements '}'                { $$ = $2; }
+| '{' statements error '}'          { $$ = $2; yyerrok; }
+;
 
 statements:
   %empty                            { $$ = NULL; }

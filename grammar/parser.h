@@ -21,10 +21,11 @@ typedef struct {
     Arena *arena;
     Diag *diag;
     int file;
-    int offset;       // of the next byte to scan
-    bool expression;  // parse one expression instead of a file
-    bool first_token; // the start token has not been given yet
-    bool gave_up;     // too many errors: the scanner says that the file ends
+    int offset;         // of the next byte to scan
+    bool expression;    // parse one expression instead of a file
+    bool first_token;   // the start token has not been given yet
+    bool told_unclosed; // a bracket that isn't closed: what doesn't fit after it follows from that
+    bool gave_up;       // too many errors: the scanner says that the file ends
     int errors_before;
     Ast *result;
     // For messages: the token read last, the one before it, the first of the construct at hand.

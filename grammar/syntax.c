@@ -143,6 +143,11 @@ static const char *expected_text(const ParserState *state, const Mismatch *misma
     return text;
 }
 
+static bool is_top_word(const Mismatch *mismatch) {
+    return is_found(mismatch, "family") || is_found(mismatch, "schedule") || is_found(mismatch, "kernel") ||
+           is_found(mismatch, "use");
+}
+
 // The bracket that was still open when the token came, if leaving it open is the likely mistake.
 static void note_open_bracket(ParserState *state, const Mismatch *mismatch, DiagItem *item) {
     char byte = mismatch->found ? byte_at(state, state->token) : 0;
@@ -153,10 +158,13 @@ static void note_open_bracket(ParserState *state, const Mismatch *mismatch, Diag
     if (i < 0)
         return;
     bool is_brace = byte_at(state, state->open[i]) == '{';
-    bool is_top_word = is_found(mismatch, "family") || is_found(mismatch, "schedule") ||
-                       is_found(mismatch, "kernel") || is_found(mismatch, "use");
-    if (!mismatch->found || (is_brace && is_top_word) || (!is_brace && byte && strchr(";{}", byte)))
+    bool is_outer_word = is_found(mismatch, "role") || is_top_word(mismatch);
+    bool wants_end = expects(mismatch, byte_at(state, state->open[i]) == '[' ? "']'" : "')'");
+    if (!mismatch->found || (is_brace && is_outer_word) || (!is_brace && byte && strchr(";{}", byte)) ||
+        (!is_brace && wants_end && byte && strchr(":=", byte))) {
         diag_note(item, state->open[i], "this '%c' is not closed", byte_at(state, state->open[i]));
+        state->told_unclosed |= is_brace;
+    }
 }
 
 static void help_with_word(ParserState *state, DiagItem *item) {
@@ -177,6 +185,16 @@ static void help_with_word(ParserState *state, DiagItem *item) {
     const char *closest = diag_closest(text_of(state, state->construct), words, count);
     if (closest)
         diag_help(item, "did you mean '%s'?", closest);
+}
+
+static void help_with_header(ParserState *state, DiagItem *item) {
+    const char *word = text_of(state, state->construct);
+    if (state->open_count != 0 || state->construct.start == state->token.start)
+        return;
+    if (!strcmp(word, "kernel"))
+        diag_help(item, "a kernel is declared with: kernel NAME : FAMILY { ... }");
+    if (!strcmp(word, "schedule"))
+        diag_help(item, "a schedule is declared with: schedule NAME of FAMILY for TARGET { ... }");
 }
 
 static DiagItem *missing_semicolon(ParserState *state) {
@@ -217,7 +235,7 @@ static DiagItem *wrong_token(ParserState *state, const Mismatch *mismatch) {
 void parser_syntax_error(ParserState *state, const char *found, const char *const *expected, int count) {
     const Mismatch mismatch = {found, expected, count};
     DiagItem *item;
-    if (has_given_up(state))
+    if (has_given_up(state) || (state->told_unclosed && (!found || is_top_word(&mismatch))))
         return;
     if (misses_semicolon(state, &mismatch))
         item = missing_semicolon(state);
@@ -227,6 +245,10 @@ void parser_syntax_error(ParserState *state, const char *found, const char *cons
     else
         item = wrong_token(state, &mismatch);
     note_open_bracket(state, &mismatch, item);
+    help_with_header(state, item);
     help_with_word(state, item);
     help_with_arrow(&mismatch, item);
+    if (is_found(&mismatch, "'='") && state->construct_is_name && state->open_count == 1 &&
+        state->previous.start == state->construct.start)
+        diag_help(item, "a kernel sets an option without '=': %s VALUE;", text_of(state, state->construct));
 }

@@ -50,6 +50,10 @@ static bool needs_empty(const Plan *plan, const Pipe *pipe) {
     return !pipe->free_is_ordered && !pipe_gives_on(plan, pipe);
 }
 
+static int pipe_barriers(const Plan *plan, const Pipe *pipe) {
+    return needs_empty(plan, pipe) ? 2 : 1;
+}
+
 void barriers_decide(Plan *plan, Diag *diag) {
     for (int i = 0; i < plan->pipe_count; i++) {
         Pipe *pipe = plan->pipes[i];
@@ -77,6 +81,11 @@ void barriers_decide(Plan *plan, Diag *diag) {
             diag, plan->schedule_span, "barrier-budget",
             "the pipes need %lld barriers, %lld more than the %d that a kernel may have", (long long)count,
             (long long)(count - plan->target->max_mbarriers), plan->target->max_mbarriers);
+        for (int i = 0; i < plan->pipe_count; i++)
+            diag_note(error, plan->pipes[i]->span, "'%s' has %lld slots with %d barrier%s each",
+                      plan->pipes[i]->name, (long long)buffer_instances(plan->pipes[i]->buffer),
+                      pipe_barriers(plan, plan->pipes[i]),
+                      pipe_barriers(plan, plan->pipes[i]) == 1 ? "" : "s");
         diag_help(error, "a pipe has up to two barriers a slot: fewer or less deep pipes need fewer");
     }
 }
@@ -84,7 +93,7 @@ void barriers_decide(Plan *plan, Diag *diag) {
 int64_t barriers_count(const Plan *plan) {
     int64_t count = 0;
     for (int i = 0; i < plan->pipe_count; i++)
-        count += buffer_instances(plan->pipes[i]->buffer) * (needs_empty(plan, plan->pipes[i]) ? 2 : 1);
+        count += buffer_instances(plan->pipes[i]->buffer) * pipe_barriers(plan, plan->pipes[i]);
     return count;
 }
 

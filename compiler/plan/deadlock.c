@@ -173,9 +173,13 @@ static const char *wait_help(const Protocol *protocol, const Rehearsal *rehearsa
     if (wait->event->kind != EVENT_TAKE || next->event->kind != EVENT_PUT || next->next != wait->actor ||
         next->channel == wait->channel || !takes_later(protocol, rehearsal, wait->actor, next->channel))
         return NULL;
-    return arena_format(protocol->arena, "let '%s' take '%s' before '%s', as '%s' puts them", name,
-                        channel_text(protocol, &protocol->channels[next->channel]), what,
-                        actor_text(protocol, &protocol->actors[next->actor]));
+    const char *full = channel_text(protocol, &protocol->channels[next->channel]);
+    const char *putter = actor_text(protocol, &protocol->actors[next->actor]);
+    return arena_format(
+        protocol->arena,
+        "let '%s' take and '%s' put '%s' and '%s' in the same order: here '%s' takes '%s' next, but "
+        "'%s' puts '%s'",
+        name, putter, full, what, name, what, putter, full);
 }
 
 // A role takes one pipe while the other role has to be rid of another one first, or waits for its own free.

@@ -81,18 +81,10 @@ static bool shape_tensor(const Plan *plan, Buffer *buffer, Diag *diag) {
     return false;
 }
 
-static const char *space_name(const Buffer *buffer) {
-    return buffer->space == SPACE_SMEM ? "shared" : "tensor";
-}
-
 static bool check_over(const Plan *plan, const Buffer *buffer, Diag *diag) {
     const Buffer *over = buffer->over;
     DiagItem *error = NULL;
-    if (buffer->space != over->space) {
-        error = diag_error(diag, buffer->span, "over-space", "'%s' lies in %s memory, but '%s' in %s memory",
-                           buffer->name, space_name(buffer), over->name, space_name(over));
-        diag_help(error, "only buffers of the same memory can share bytes");
-    } else if (buffer_instances(buffer) != buffer_instances(over)) {
+    if (buffer_instances(buffer) != buffer_instances(over)) {
         error = diag_error(diag, buffer->span, "over-count", "'%s' has %lld instances, but '%s' has %lld",
                            buffer->name, (long long)buffer_instances(buffer), over->name,
                            (long long)buffer_instances(over));

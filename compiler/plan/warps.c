@@ -114,8 +114,11 @@ static void check_sum(const Plan *plan, int sum, Diag *diag) {
         diag_note(error, role->regs_span, "'%s' has %d warp%s with %d registers a thread", role->name,
                   all_warps(role), all_warps(role) == 1 ? "" : "s", role->regs);
     }
-    diag_help(error, "a thread has %d registers on average; for each %d warps together, %d fewer",
-              plan->launch_regs, WARPGROUP_WARPS, sum - available);
+    diag_help(
+        error,
+        "summed once for each %d warps, the roles' numbers may come to %d: here they come to %d, so state "
+        "%d fewer",
+        WARPGROUP_WARPS, available, sum, sum - available);
 }
 
 static void place_registers(Plan *plan, Diag *diag) {
@@ -152,8 +155,10 @@ void warps_place(Plan *plan, Diag *diag) {
             diag_note(error, role->warps_span, "'%s' has %d x %d warp%s", role->name, role->replicas,
                       role->warps, role->warps == 1 ? "" : "s");
         }
-        diag_help(error, "roles that read or write tensor memory start at a multiple of %d warps",
-                  WARPGROUP_WARPS);
+        diag_help(
+            error,
+            "use fewer replicas or warps; roles of tensor memory or of %d warps start at a multiple of %d",
+            WARPGROUP_WARPS, WARPGROUP_WARPS);
         return;
     }
     plan->launch_regs = target_launch_regs(plan->target, plan->warps * THREADS_PER_WARP);

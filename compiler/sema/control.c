@@ -50,6 +50,7 @@ static void check_loop(Sema *sema, const bool *before) {
                 sema->diag, held->gone_span, "slot-in-loop",
                 "slot '%s' is given up inside a loop, which may run any number of times", held->slot->name);
             diag_note(item, held->slot->span, "it was taken here, outside the loop");
+            diag_help(item, "take it in the loop too, or give it up after the loop");
         }
 }
 
@@ -83,6 +84,7 @@ Stmt *control_if(Sema *sema, Scope *scope, const Ast *ast) {
                 diag_error(sema->diag, held->gone_span.end ? held->gone_span : ast->span, "slot-one-path",
                            "slot '%s' is given up on one path of this 'if' only", held->slot->name);
             diag_note(item, ast->span, "the other path keeps it");
+            diag_help(item, "free it on both paths, or on neither and after the 'if'");
             held->gone = true;
         }
     return condition ? stmt : NULL;
@@ -229,6 +231,7 @@ static void check_kind(Sema *sema, Role *role, const Stmt *stmt) {
 
 void sema_role(Sema *sema, Role *role, const Ast *ast) {
     sema->role = role;
+    sema->told_rows = false;
     sema->held = NULL;
     sema->in_tiles = false;
     Scope *scope = scope_new(sema, sema->schedule);
@@ -241,7 +244,7 @@ void sema_role(Sema *sema, Role *role, const Ast *ast) {
     role->body = control_block(sema, scope, ast->list2);
     if (role->uses_values)
         check_kind(sema, role, role->body);
-    else if (role->warps != 1) {
+    else if (role->warps != 1 && !sema->diag->error_count) {
         DiagItem *item =
             diag_error(sema->diag, role->warps_span, "role-size",
                        "role '%s' has %d warps but computes on no tile", role->name, role->warps);

@@ -130,17 +130,26 @@ static void number_option(Sema *sema, const Ast *option, Expr *value, Span span)
         add_constant(sema, option->name, value, NULL, option->span);
 }
 
+// A setting that no option has and that comes close: it will be reported as such.
+static bool is_misspelt(Sema *sema, const Ast *option) {
+    for (const Ast *item = sema->parts->kernel->list; item; item = item->next)
+        if (item->kind == AST_SETTING && !find_item(sema->parts->family->list, AST_OPTION, item->name) &&
+            diag_closest(item->name, &option->name, 1))
+            return true;
+    return false;
+}
+
 static void declare_option(Sema *sema, const Ast *option) {
     const Ast *setting = find_item(sema->parts->kernel->list, AST_SETTING, option->name);
     Define *define = find_define(sema, option->name);
     bool is_type = !strcmp(option->name2, "type");
     if (!is_type && strcmp(option->name2, "int")) {
-        diag_error(sema->diag, option->span, "unknown-type", "an option is 'int' or 'type', not '%s'",
+        diag_error(sema->diag, option->name2_span, "unknown-type", "an option is 'int' or 'type', not '%s'",
                    option->name2);
         return;
     }
     Span span = setting ? setting->a->span : option->span;
-    if (!setting && !define) {
+    if (!setting && !define && !is_misspelt(sema, option)) {
         DiagItem *item =
             diag_error(sema->diag, sema->parts->kernel->name_span, "option-missing",
                        "kernel '%s' doesn't say its %s", sema->parts->kernel->name, option->name);
@@ -180,7 +189,7 @@ static void declare_dim(Sema *sema, const Ast *ast) {
     if (ast->name2) {
         Symbol *whole = scope_find(sema->family, ast->name2);
         if (!whole || whole->kind != SYM_DIM)
-            scope_unknown(sema, sema->family, ast->name2, ast->span, "dim");
+            scope_unknown(sema, sema->family, ast->name2, ast->name2_span, "dim");
         else
             divides = whole->index;
     }
@@ -244,7 +253,8 @@ static void declare_param(Sema *sema, Scope *scope, const Ast *ast) {
     param->span = ast->span;
     param->elem = elem_by_name(ast->name2);
     if (param->elem != ELEM_F32 && param->elem != ELEM_I32) {
-        diag_error(sema->diag, ast->span, "unknown-type", "a param is f32 or i32, not '%s'", ast->name2);
+        diag_error(sema->diag, ast->name2_span, "unknown-type", "a param is f32 or i32, not '%s'",
+                   ast->name2);
         param->elem = ELEM_F32;
     }
     if (value && !expr_is_constant(value)) {
@@ -262,12 +272,22 @@ static void declare_hook(Sema *sema, const Ast *ast) {
     symbol->ast = ast;
     symbol->scope = sema->family;
     if (strcmp(ast->name2, "f32") && strcmp(ast->name2, "i32") && strcmp(ast->name2, "bool"))
-        diag_error(sema->diag, ast->span, "unknown-type", "a hook gives f32, i32 or bool, not '%s'",
+        diag_error(sema->diag, ast->name2_span, "unknown-type", "a hook gives f32, i32 or bool, not '%s'",
                    ast->name2);
 }
 
 void declare_misplaced(Sema *sema, const Ast *item, const char *where) {
-    diag_error(sema->diag, item->span, "misplaced", "this can't stand in a %s", where);
+    static const char *const HOLDS[][2] = {
+        {"family", "a family holds option, axis, dim, tensor, param, hook, const, fn and reference"},
+        {"schedule", "a schedule holds smem, tmem, pipe, grid, walk, role, const and fn"},
+        {"kernel",
+         "a kernel holds the family's options and hooks, and param, tensor, const, fn and schedule; buffers, "
+         "pipes and roles belong in a schedule"},
+    };
+    DiagItem *error = diag_error(sema->diag, item->span, "misplaced", "this can't stand in a %s", where);
+    for (size_t i = 0; i < sizeof HOLDS / sizeof HOLDS[0]; i++)
+        if (!strcmp(where, HOLDS[i][0]))
+            diag_help(error, "%s", HOLDS[i][1]);
 }
 
 void declare_family(Sema *sema) {
@@ -336,7 +356,14 @@ static void declare_math(Sema *sema, const Ast *math) {
         if (!find_item(hook->ast->list, AST_NAME, own->name)) {
             DiagItem *item = diag_error(sema->diag, own->span, "unknown-parameter",
                                         "hook '%s' has no parameter '%s'", math->name, own->name);
+            const char *known[MAX_ITEMS];
+            int known_count = 0;
+            for (const Ast *one = hook->ast->list; one && known_count < MAX_ITEMS; one = one->next)
+                known[known_count++] = one->name;
             diag_note(item, hook->ast->span, "declared here; name any of these, in any order");
+            const char *closest = diag_closest(own->name, known, known_count);
+            if (closest)
+                diag_help(item, "did you mean '%s'?", closest);
         }
     hook->math = math;
     hook->math_scope = sema->kernel;
@@ -346,6 +373,14 @@ void declare_kernel(Sema *sema) {
     for (const Ast *item = sema->parts->kernel->list; item; item = item->next)
         switch (item->kind) {
         case AST_SETTING: {
+            const Ast *first = find_item(sema->parts->kernel->list, AST_SETTING, item->name);
+            if (first != item) {
+                DiagItem *error = diag_error(sema->diag, item->name_span, "duplicate-name",
+                                             "'%s' is said twice", item->name);
+                diag_note(error, first->name_span, "first said here");
+                diag_help(error, "keep one of the two");
+                break;
+            }
             const Ast *option = find_item(sema->parts->family->list, AST_OPTION, item->name);
             if (option || !strcmp(item->name, "schedule"))
                 break;

@@ -43,35 +43,39 @@ const char *sema_slot_name(Sema *sema, Scope *scope, const Ast *target) {
     return arena_format(sema->arena, "%s[%lld]", target->a->name, (long long)index->integer);
 }
 
-// The slot that a name or name[index] stands for; NULL without a message when it is something else.
-static Slot *slot_or_null(Sema *sema, Scope *scope, const Ast *ast) {
-    if (ast->kind == AST_NAME) {
-        Symbol *symbol = scope_find(scope, ast->name);
-        return symbol && symbol->kind == SYM_SLOT ? symbol->slot : NULL;
-    }
-    if (ast->kind != AST_INDEX || ast->a->kind != AST_NAME || scope_find(scope, ast->a->name))
-        return NULL;
-    const char *first = arena_format(sema->arena, "%s[0]", ast->a->name);
-    const char *name =
-        scope_find(scope, first) || (ast->list && !ast->list->next) ? sema_slot_name(sema, scope, ast) : NULL;
+static bool has_indexed_slots(const Scope *scope, const char *name) {
+    size_t length = strlen(name);
+    for (; scope; scope = scope->parent)
+        for (const Symbol *symbol = scope->symbols; symbol; symbol = symbol->next)
+            if (symbol->kind == SYM_SLOT && !strncmp(symbol->name, name, length) &&
+                symbol->name[length] == '[')
+                return true;
+    return false;
+}
+
+// The slot that a name or name[index] stands for; NULL when it is something else, or a mistake that was
+// reported.
+static Symbol *slot_symbol(Sema *sema, Scope *scope, const Ast *ast) {
+    const char *name = ast->kind == AST_NAME ? ast->name : NULL;
+    if (ast->kind == AST_INDEX && ast->a->kind == AST_NAME && has_indexed_slots(scope, ast->a->name))
+        name = sema_slot_name(sema, scope, ast);
     Symbol *symbol = name ? scope_find(scope, name) : NULL;
-    return symbol && symbol->kind == SYM_SLOT ? symbol->slot : NULL;
+    return symbol && symbol->kind == SYM_SLOT ? symbol : NULL;
 }
 
 static bool is_gone(Sema *sema, const Slot *slot, Span span) {
     for (Held *held = sema->held; held; held = held->next)
         if (held->slot == slot && held->gone) {
-            DiagItem *item = diag_error(sema->diag, span, "slot-freed",
-                                        "slot '%s' is used after it was given up", slot->name);
-            diag_note(item, held->gone_span, "given up here");
+            slot_report_gone(sema, held, span);
             return true;
         }
     return false;
 }
 
 Slot *sema_slot(Sema *sema, Scope *scope, const Ast *ast) {
-    Slot *slot = slot_or_null(sema, scope, ast);
-    if (!slot) {
+    int errors = sema->diag->error_count;
+    const Symbol *symbol = slot_symbol(sema, scope, ast);
+    if (!symbol && sema->diag->error_count == errors) {
         const char *text = ast_text(sema->diag->sources, sema->arena, ast->span);
         DiagItem *item = diag_error(sema->diag, ast->span, "unknown-slot",
                                     "'%s' is not a slot that this role holds", text);
@@ -79,9 +83,10 @@ Slot *sema_slot(Sema *sema, Scope *scope, const Ast *ast) {
             item,
             "a slot is bound by 'take %s = pipe;' and may be used until it is freed, within the same block",
             text);
-        return NULL;
     }
-    return is_gone(sema, slot, ast->span) ? NULL : slot;
+    if (!symbol || !symbol->slot || is_gone(sema, symbol->slot, ast->span))
+        return NULL;
+    return symbol->slot;
 }
 
 static Expr *read_slot(Sema *sema, Slot *slot, Span span) {
@@ -131,7 +136,7 @@ static Expr *name_value(Sema *sema, Scope *scope, const Ast *ast) {
         expr->index = symbol->index;
         return expr;
     case SYM_SLOT:
-        return read_slot(sema, symbol->slot, ast->span);
+        return symbol->slot ? read_slot(sema, symbol->slot, ast->span) : NULL;
     default:
         diag_error(sema->diag, ast->span, "not-a-value", "'%s' is %s, not a value", ast->name,
                    symbol_kind_text(symbol->kind));
@@ -146,6 +151,37 @@ Expr *sema_field(Sema *sema, FieldKind kind, int index, int dim, Span span) {
 }
 
 // ---------------------------------------------------------------- members
+
+// Says what a tile has: what the grid is over, then its walks, then what every tile has.
+static void no_tile_member(Sema *sema, const Ast *ast) {
+    enum { MOST = 4 * MAX_ITEMS };
+    const Plan *plan = sema->plan;
+    const char *names[MOST], *text = "";
+    int count = 0;
+    for (int i = 0; i < plan->factor_count; i++)
+        names[count++] = plan->factors[i].name;
+    for (int i = 0; i < plan->tile_axis_count; i++)
+        names[count++] = plan->tile_axes[i].name;
+    for (int i = 0; i < plan->walk_count; i++)
+        names[count++] = plan->walks[i]->name;
+    names[count++] = "seq";
+    for (int i = 0; i < plan->axis_count; i++)
+        names[count++] = arena_format(sema->arena, "len_%s", plan->axes[i].name);
+    DiagItem *item =
+        diag_error(sema->diag, ast->name_span, "unknown-member", "a tile has no '%s'", ast->name);
+    const char *closest = diag_closest(ast->name, names, count);
+    if (closest) {
+        diag_help(item, "did you mean '%s'?", closest);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        text = arena_format(sema->arena, "%s%s%s", text,
+                            i == 0           ? ""
+                            : i == count - 1 ? " and "
+                                             : ", ",
+                            names[i]);
+    diag_help(item, "it has %s", text);
+}
 
 // t.seq, t.len_<axis>, t.<factor>, t.<block position>
 static Expr *tile_member(Sema *sema, const Ast *ast) {
@@ -165,10 +201,7 @@ static Expr *tile_member(Sema *sema, const Ast *ast) {
         for (int i = 0; i < plan->axis_count; i++)
             if (!strcmp(plan->axes[i].name, ast->name + 4))
                 return sema_field(sema, FIELD_LEN, i, 0, ast->span);
-    DiagItem *item =
-        diag_error(sema->diag, ast->name_span, "unknown-member", "a tile has no '%s'", ast->name);
-    diag_help(item, "it has seq, len_<axis>, its walks, and what the grid is over%s%s",
-              plan->factor_count ? ": " : "", plan->factor_count ? plan->factors[0].name : "");
+    no_tile_member(sema, ast);
     return NULL;
 }
 
@@ -287,6 +320,12 @@ static const struct {
     ReduceOp op;
 } REDUCTIONS[] = {{"rowmax", REDUCE_MAX}, {"rowmin", REDUCE_MIN}, {"rowsum", REDUCE_SUM}};
 
+const char *sema_math_name(int i) {
+    const int math = sizeof MATH / sizeof MATH[0],
+              all = math + (int)(sizeof REDUCTIONS / sizeof REDUCTIONS[0]);
+    return i < math ? MATH[i].name : i < all ? REDUCTIONS[i - math].name : NULL;
+}
+
 static int list_length(const Ast *list) {
     int count = 0;
     for (; list; list = list->next)
@@ -307,8 +346,12 @@ static Expr *reduce(Sema *sema, ReduceOp op, Expr *a, Span span) {
     if (!a)
         return NULL;
     if (a->type.cols == 1 || a->type.elem == ELEM_BOOL) {
-        diag_error(sema->diag, span, "shape-mismatch", "a row reduction needs a tile of numbers, not %s",
-                   type_text(sema, a->type));
+        DiagItem *item =
+            diag_error(sema->diag, span, "shape-mismatch", "a row reduction needs a tile of numbers, not %s",
+                       type_text(sema, a->type));
+        diag_help(
+            item,
+            "rowmax, rowmin and rowsum go over the columns of a tile: a slot, or what is computed from one");
         return NULL;
     }
     Expr *expr = expr_new(sema, X_REDUCE, (Type){a->type.elem, a->type.rows, 1}, span);
@@ -430,8 +473,7 @@ static Expr *gather(Sema *sema, Scope *scope, const Ast *ast, int index) {
         return NULL;
     }
     if (list_length(ast->list) != tensor->rank) {
-        diag_error(sema->diag, ast->span, "shape-mismatch", "tensor '%s' has %d dims, but %d are given",
-                   tensor->name, tensor->rank, list_length(ast->list));
+        tile_wrong_rank(sema, tensor, ast->span, list_length(ast->list));
         return NULL;
     }
     Expr *expr = expr_new(sema, X_GATHER, F32, ast->span);
@@ -464,9 +506,10 @@ static Expr *index_value(Sema *sema, Scope *scope, const Ast *ast) {
         Symbol *symbol = scope_find(scope, ast->a->name);
         if (symbol && symbol->kind == SYM_TENSOR)
             return gather(sema, scope, ast, symbol->index);
-        Slot *slot = slot_or_null(sema, scope, ast);
-        if (slot)
-            return read_slot(sema, slot, ast->span);
+        int errors = sema->diag->error_count;
+        const Symbol *slot = slot_symbol(sema, scope, ast);
+        if (slot || sema->diag->error_count != errors)
+            return slot && slot->slot ? read_slot(sema, slot->slot, ast->span) : NULL;
         if (!symbol) {
             scope_unknown(sema, scope, ast->a->name, ast->a->span, "tensor or slot");
             return NULL;

@@ -82,9 +82,12 @@ Expr *expr_cast(Sema *sema, Expr *expr, Elem elem) {
     if (!expr || expr->type.elem == elem)
         return expr;
     if (expr->type.elem == ELEM_BOOL || elem == ELEM_BOOL) {
-        diag_error(sema->diag, expr->span, "type-mismatch", "%s where %s is needed",
-                   expr->type.elem == ELEM_BOOL ? "a condition" : "a number",
-                   elem == ELEM_BOOL ? "a condition" : "a number");
+        bool is_condition = expr->type.elem == ELEM_BOOL;
+        DiagItem *item =
+            diag_error(sema->diag, expr->span, "type-mismatch", "this is %s, but %s is needed",
+                       is_condition ? "a condition" : "a number", is_condition ? "a number" : "a condition");
+        diag_help(item, is_condition ? "choose numbers by it: condition ? 1 : 0"
+                                     : "compare the number with another, with == != < > <= or >=");
         return NULL;
     }
     if (expr->kind == X_INT && elem == ELEM_F32)

@@ -46,7 +46,7 @@ typedef struct Symbol {
     Walk *walk;
     Turn *turn;
     Block *block;
-    Slot *slot;
+    Slot *slot;    // NULL: its take was wrong and has been reported
     bool inlining; // its body is being expanded: a second time is a recursion
 } Symbol;
 
@@ -59,6 +59,7 @@ typedef struct Held {
     Slot *slot;
     bool gone; // freed or handed on
     Span gone_span;
+    const Pipe *gone_to; // the one whose put it was handed on by; NULL: freed
     struct Held *next;
 } Held;
 
@@ -76,11 +77,14 @@ typedef struct {
     const SemaOptions *options;
     SemaParts *parts;
     Define *defines;
+    bool lost_round; // a buffer is declared over what it can't be: who hands on what is not known
     Scope *global, *family, *kernel, *schedule;
+    bool lost_name; // of two things declared alike: reported, and no name is said to be unknown any more
     Symbol *tiles;
     Ast *walk_where[16];
     // While a role's body is read:
     Role *role;
+    bool told_rows; // that the role's warps don't match a tile's rows
     Held *held;
     bool in_tiles;
     const Turn *turn; // whose statements are being read
@@ -116,11 +120,13 @@ const char *type_text(Sema *sema, Type type);
 Expr *sema_expr(Sema *sema, Scope *scope, const Ast *ast);
 bool sema_constant_int(Sema *sema, Scope *scope, const Ast *ast, const char *what, int64_t low, int64_t high,
                        int64_t *value);
-Slot *sema_slot(Sema *sema, Scope *scope, const Ast *ast);
+Slot *sema_slot(Sema *sema, Scope *scope, const Ast *ast);               // NULL: reported
 const char *sema_slot_name(Sema *sema, Scope *scope, const Ast *target); // "a" or "a[1]"; NULL: reported
 Walk *sema_walk_of(Sema *sema, Scope *scope, const Ast *ast);            // t.kv; NULL: it is something else
 Expr *sema_field(Sema *sema, FieldKind kind, int index, int dim, Span span);
 Expr *sema_walk_predicate(Sema *sema, Walk *walk, Expr *row, Expr *col, Span span);
+
+const char *sema_math_name(int i); // the functions of the language; NULL: no more
 
 // declare.c
 bool declare_grows(Sema *sema, int count, Span span, const char *what);
@@ -142,6 +148,7 @@ bool slot_in_tiles(Sema *sema, Span span); // false: reported
 void slot_note_wrong_role(Sema *sema, DiagItem *item, const Pipe *pipe);
 Slot *slot_make(Sema *sema, Pipe *pipe, Expr *index, const char *name, Span span);
 void slot_hold(Sema *sema, Slot *slot);
+void slot_report_gone(Sema *sema, const Held *held, Span span);
 Held *slot_find_held(Sema *sema, const Slot *slot);
 void slot_set_engine(Sema *sema, Engine *engine, Engine now, const Pipe *pipe, Span span, const char *verb);
 void slot_use(Sema *sema, const Slot *slot, Engine engine, Span span);
@@ -150,6 +157,7 @@ void slot_hand_on(Sema *sema, const Slot *slot, Span span);
 
 // tiles.c
 bool tile_read_ref(Sema *sema, Scope *scope, const Ast *ast, TensorRef *ref);
+void tile_wrong_rank(Sema *sema, const Tensor *tensor, Span span, int given);
 bool tile_is_tensor(Scope *scope, const Ast *ast);
 int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool is_store); // -1: reported
 bool tile_check_direction(Sema *sema, const TensorRef *ref, bool writes);

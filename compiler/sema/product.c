@@ -109,8 +109,17 @@ static bool shape_supported(Sema *sema, const Product *product, Span span) {
 
 static bool operands_fit(Sema *sema, const Operand *a, const Operand *b, const Ast *value) {
     if (a->cols != b->rows) {
-        diag_error(sema->diag, value->span, "shape-mismatch", "[%d, %d] @ [%d, %d]: the inner extents differ",
-                   a->rows, a->cols, b->rows, b->cols);
+        DiagItem *item =
+            diag_error(sema->diag, value->span, "shape-mismatch",
+                       "[%d, %d] @ [%d, %d]: the inner extents differ", a->rows, a->cols, b->rows, b->cols);
+        if (a->cols == b->cols && b->slot)
+            diag_help(item, "transpose the right operand: %s",
+                      b->transposed ? "without ^T" : arena_format(sema->arena, "%s^T", b->slot->name));
+        else if (a->rows == b->rows && a->slot)
+            diag_help(item, "transpose the left operand: %s",
+                      a->transposed ? "without ^T" : arena_format(sema->arena, "%s^T", a->slot->name));
+        else
+            diag_help(item, "a @ b needs as many columns of a as b has rows");
         return false;
     }
     if (a->elem != ELEM_COUNT && a->elem != b->elem) {
@@ -151,6 +160,7 @@ static bool result_fits(Sema *sema, const Slot *into, const Product *product, Sp
                        product->m, product->n, result->name, elem_name(result->elem), result->rows,
                        result->cols, result->space == SPACE_TMEM ? "tensor" : "shared");
         diag_note(item, result->span, "declared here");
+        diag_help(item, "declare it: tmem %s ... : f32[%d, %d]", result->name, product->m, product->n);
         return false;
     }
     DiagItem *item =

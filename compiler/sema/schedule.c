@@ -6,6 +6,28 @@
 
 #include <string.h>
 
+static const char *space_text(int space) {
+    return space == SPACE_SMEM ? "shared" : "tensor";
+}
+
+// The buffer that `buffer` is declared over; NULL: reported.
+static Buffer *shared_buffer(Sema *sema, const Ast *ast, const Buffer *buffer) {
+    Symbol *over = scope_find(sema->schedule, ast->name2);
+    if (over && over->kind == SYM_BUFFER && over->buffer && over->buffer->space == buffer->space)
+        return over->buffer;
+    sema->lost_round = true;
+    if (!over || over->kind != SYM_BUFFER) {
+        scope_unknown(sema, sema->schedule, ast->name2, ast->name2_span, "buffer declared before");
+    } else if (over->buffer) {
+        DiagItem *item =
+            diag_error(sema->diag, ast->span, "over-space", "'%s' lies in %s memory, but '%s' in %s memory",
+                       buffer->name, space_text(buffer->space), ast->name2, space_text(over->buffer->space));
+        diag_note(item, over->buffer->span, "'%s' is declared here", ast->name2);
+        diag_help(item, "only buffers of the same memory can share bytes");
+    }
+    return NULL;
+}
+
 static void declare_buffer(Sema *sema, const Ast *ast) {
     Symbol *symbol = scope_add(sema, sema->schedule, SYM_BUFFER, ast->name, ast->name_span);
     if (!symbol || !declare_grows(sema, sema->plan->buffer_count, ast->span, "buffers"))
@@ -41,13 +63,8 @@ static void declare_buffer(Sema *sema, const Ast *ast) {
                    ast->name, ast->a->name);
     buffer->rows = (int)extents[0];
     buffer->cols = (int)extents[1];
-    if (ast->name2) {
-        Symbol *over = scope_find(sema->schedule, ast->name2);
-        if (!over || over->kind != SYM_BUFFER || !over->buffer)
-            scope_unknown(sema, sema->schedule, ast->name2, ast->span, "buffer declared before");
-        else
-            buffer->over = over->buffer;
-    }
+    if (ast->name2)
+        buffer->over = shared_buffer(sema, ast, buffer);
     if (!good)
         return;
     if (buffer->space == SPACE_TMEM && !sema->plan->target->tmem_columns) {
@@ -138,7 +155,7 @@ static void declare_pipe(Sema *sema, const Ast *ast) {
         return;
     Symbol *buffer = scope_find(sema->schedule, ast->name2);
     if (!buffer || buffer->kind != SYM_BUFFER) {
-        scope_unknown(sema, sema->schedule, ast->name2, ast->span, "buffer");
+        scope_unknown(sema, sema->schedule, ast->name2, ast->name2_span, "buffer");
         return;
     }
     if (!buffer->buffer)
@@ -149,7 +166,7 @@ static void declare_pipe(Sema *sema, const Ast *ast) {
     pipe->buffer = buffer->buffer;
     pipe->in_place = ast->flag;
     pipe->full_barrier = pipe->empty_barrier = -1;
-    pipe->from = role_named(sema, ast->name3, ast->span);
+    pipe->from = role_named(sema, ast->name3, ast->name3_span);
     for (const Ast *to = ast->list2; to; to = to->next) {
         if (pipe->to_count == 4) {
             diag_error(sema->diag, to->span, "too-many", "a pipe has at most 4 takers");
@@ -322,9 +339,11 @@ void declare_schedule(Sema *sema) {
     for (const Ast *item = list; item; item = item->next)
         if (item->kind == AST_WALK)
             declare_walk(sema, item);
-    if (!sema->tiles)
-        diag_error(sema->diag, sema->parts->schedule->name_span, "bad-grid", "schedule '%s' has no grid",
-                   sema->parts->schedule->name);
+    if (!sema->tiles) {
+        DiagItem *item = diag_error(sema->diag, sema->parts->schedule->name_span, "bad-grid",
+                                    "schedule '%s' has no grid", sema->parts->schedule->name);
+        diag_help(item, "say what a tile is: grid tiles over (i in blocks(AXIS, SIZE));");
+    }
 }
 
 // ---------------------------------------------------------------- rounds

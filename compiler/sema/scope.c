@@ -37,6 +37,7 @@ Symbol *scope_add(Sema *sema, Scope *scope, SymbolKind kind, const char *name, S
                 diag_note(item, symbol->span, "first declared here, as %s", symbol_kind_text(symbol->kind));
             else
                 diag_help(item, "'%s' is a name of the language; choose another", name);
+            sema->lost_name |= scope == sema->family || scope == sema->kernel || scope == sema->schedule;
             return NULL;
         }
     Symbol *symbol = arena_new_of(sema->arena, Symbol);
@@ -55,6 +56,10 @@ void scope_unknown(Sema *sema, Scope *scope, const char *name, Span span, const 
     for (Scope *at = scope; at; at = at->parent)
         for (Symbol *symbol = at->symbols; symbol && count < MOST; symbol = symbol->next)
             names[count++] = symbol->name;
+    if (sema->lost_name) // one of two that were declared alike may have been meant to be it
+        return;
+    for (int i = 0; !strncmp(what, "function", 8) && count < MOST && sema_math_name(i); i++)
+        names[count++] = sema_math_name(i);
     DiagItem *item =
         diag_error(sema->diag, span, "unknown-name", "there is no %s named '%s' here", what, name);
     const char *closest = diag_closest(name, names, count);

@@ -54,13 +54,13 @@ static const Ast *find_family(Sema *sema, const Ast *program, const Ast *kernel)
         }
     if (found)
         return found;
-    DiagItem *error =
-        diag_error(sema->diag, kernel->span, "unknown-name", "there is no family named '%s'", kernel->name2);
+    DiagItem *error = diag_error(sema->diag, kernel->name2_span, "unknown-name",
+                                 "there is no family named '%s'", kernel->name2);
     const char *closest = diag_closest(kernel->name2, names, count);
     if (closest)
         diag_help(error, "did you mean '%s'?", closest);
     else
-        diag_help(error, "a family comes from a file that is named with: use NAME;");
+        diag_help(error, "add 'use %s;', or name the file that declares it with: use NAME;", kernel->name2);
     return NULL;
 }
 
@@ -224,7 +224,8 @@ Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions
     if (!parts->schedule)
         return NULL;
     declare_schedule(&sema);
-    read_roles(&sema);
+    if (!sema.lost_round && sema.tiles) // else slots would be told to be free or held that are not
+        read_roles(&sema);
     check_defines(&sema);
     if (diag->error_count)
         return NULL;

@@ -93,6 +93,24 @@ Held *slot_find_held(Sema *sema, const Slot *slot) {
     return NULL;
 }
 
+// A slot is read, or freed, that the role doesn't hold any more.
+void slot_report_gone(Sema *sema, const Held *held, Span span) {
+    const char *name = held->slot->name;
+    DiagItem *item;
+    if (held->gone_to) {
+        item = diag_error(sema->diag, span, "slot-freed", "slot '%s' was handed on before", name);
+        diag_note(item, held->gone_span, "this put hands it on: '%s' shares its bytes with '%s'",
+                  held->gone_to->name, held->slot->pipe->name);
+        diag_help(item,
+                  "read '%s' before that put, and don't free it; or give the buffers bytes of their own",
+                  name);
+    } else {
+        item = diag_error(sema->diag, span, "slot-freed", "slot '%s' was freed before", name);
+        diag_note(item, held->gone_span, "freed here");
+        diag_help(item, "free '%s' once, after its last use", name);
+    }
+}
+
 static bool same_index(const Expr *a, const Expr *b) {
     if (!a || !b)
         return a == b;
@@ -135,10 +153,11 @@ Slot *slot_open(Sema *sema, Scope *scope, const Ast *target, const char *name, S
     if (!pipe || !slot_in_tiles(sema, span))
         return NULL;
     if (pipe->from != sema->role) {
-        slot_note_wrong_role(sema,
-                             diag_error(sema->diag, target->span, "wrong-role", "role '%s' can't put '%s'",
-                                        sema->role->name, pipe->name),
-                             pipe);
+        DiagItem *item = diag_error(sema->diag, target->span, "wrong-role", "role '%s' can't put '%s'",
+                                    sema->role->name, pipe->name);
+        slot_note_wrong_role(sema, item, pipe);
+        diag_help(item, "a pipe is put by one role, the one before its '->': use another pipe for '%s'",
+                  sema->role->name);
         return NULL;
     }
     Slot *slot = slot_make(sema, pipe, index, name, span);
@@ -172,6 +191,7 @@ void slot_hand_on(Sema *sema, const Slot *slot, Span span) {
     Held *held = slot_find_held(sema, slot->handed_from);
     held->gone = true;
     held->gone_span = span;
+    held->gone_to = slot->pipe;
     if (slot->handed_from->pipe->used_by == ENGINE_NONE)
         slot->handed_from->pipe->used_by = ENGINE_THREADS;
 }

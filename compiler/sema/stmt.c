@@ -32,6 +32,9 @@ static bool check_rows(Sema *sema, int rows, Span span) {
     int warp_rows = sema->plan->target->warp_rows;
     if (rows <= 1 || rows == warp_rows * role->warps)
         return true;
+    if (sema->told_rows)
+        return false;
+    sema->told_rows = true;
     DiagItem *item =
         diag_error(sema->diag, span, "role-size", "a tile of %d rows in role '%s' of %d warp%s (%d threads)",
                    rows, role->name, role->warps, role->warps == 1 ? "" : "s", 32 * role->warps);
@@ -138,24 +141,24 @@ static Stmt *read_take(Sema *sema, Scope *scope, const Ast *ast) {
     Expr *index;
     Pipe *pipe = slot_find_pipe(sema, scope, ast->b, &index);
     const char *name = sema_slot_name(sema, scope, ast->a);
-    if (!pipe || !name || !slot_in_tiles(sema, ast->span))
+    // Also a take that is wrong binds its name, so that the mistake is told once.
+    Symbol *symbol = name ? scope_add(sema, scope, SYM_SLOT, name, ast->a->span) : NULL;
+    if (!pipe || !symbol || !slot_in_tiles(sema, ast->span))
         return NULL;
     bool owner = false;
     for (int i = 0; i < pipe->to_count; i++)
         owner |= pipe->to[i] == sema->role;
     if (!owner) {
-        slot_note_wrong_role(sema,
-                             diag_error(sema->diag, ast->b->span, "wrong-role",
-                                        "role '%s' can't take from '%s'", sema->role->name, pipe->name),
-                             pipe);
+        DiagItem *item = diag_error(sema->diag, ast->b->span, "wrong-role", "role '%s' can't take from '%s'",
+                                    sema->role->name, pipe->name);
+        slot_note_wrong_role(sema, item, pipe);
+        diag_help(item, "only the roles behind the pipe's '->' take from it; there may be several: -> %s, %s",
+                  pipe->to[0]->name, sema->role->name);
         return NULL;
     }
     pipe->to_span = ast->span;
     Stmt *stmt = stmt_make(sema, ST_TAKE, ast->span);
     stmt->slot = slot_make(sema, pipe, index, name, ast->span);
-    Symbol *symbol = scope_add(sema, scope, SYM_SLOT, name, ast->a->span);
-    if (!symbol)
-        return NULL;
     symbol->slot = stmt->slot;
     slot_hold(sema, stmt->slot);
     return stmt;
@@ -205,8 +208,16 @@ static Stmt *read_update(Sema *sema, Scope *scope, const Ast *ast) {
 
 static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
     if (!tile_is_tensor(scope, ast->a)) {
-        diag_error(sema->diag, ast->a->span, "unknown-name",
-                   "'store' needs a tensor with its positions: T[...]");
+        const Ast *name = ast->a->kind == AST_INDEX ? ast->a->a : ast->a;
+        const Symbol *symbol = scope_find(scope, name->name);
+        if (!symbol)
+            scope_unknown(sema, scope, name->name, name->span, "tensor");
+        else if (symbol->kind == SYM_TENSOR)
+            diag_error(sema->diag, ast->a->span, "shape-mismatch", "'store' needs the positions: %s[...]",
+                       name->name);
+        else
+            diag_error(sema->diag, ast->a->span, "unknown-name", "'store' needs a tensor, but '%s' is %s",
+                       name->name, symbol_kind_text(symbol->kind));
         return NULL;
     }
     Stmt *stmt = stmt_make(sema, ST_STORE_VALUE, ast->span);
@@ -219,8 +230,8 @@ static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
             ? sema_slot_name(sema, scope, ast->b)
             : NULL;
     Symbol *source = name ? scope_find(scope, name) : NULL;
-    if (source && source->kind == SYM_SLOT && source->slot->pipe->buffer->space == SPACE_SMEM &&
-        source->slot->pipe->buffer->rank == 2) {
+    if (source && source->kind == SYM_SLOT && source->slot &&
+        source->slot->pipe->buffer->space == SPACE_SMEM && source->slot->pipe->buffer->rank == 2) {
         stmt->kind = ST_STORE_TILE;
         stmt->source = sema_slot(sema, scope, ast->b);
         if (!stmt->source)
@@ -290,7 +301,8 @@ static Stmt *read_let(Sema *sema, Scope *scope, const Ast *ast) {
     return bind_local(sema, scope, ast->name, ast->name_span, stmt->local) ? stmt : NULL;
 }
 
-static Stmt *read_var(Sema *sema, Scope *scope, const Ast *ast) {
+// NULL: reported.
+static Stmt *declared_var(Sema *sema, Scope *scope, const Ast *ast) {
     Elem stored = declare_find_elem(sema, scope, ast->b->name, ast->b->span);
     if (stored == ELEM_COUNT)
         return NULL;
@@ -322,8 +334,12 @@ static Stmt *read_var(Sema *sema, Scope *scope, const Ast *ast) {
     if (!type_join(sema, type, value->type, ast->span, &joined))
         return NULL;
     if (joined.rows != type.rows || joined.cols != type.cols) {
-        diag_error(sema->diag, ast->span, "shape-mismatch", "'%s' is %s, but its value is %s", ast->name,
-                   type_text(sema, type), type_text(sema, value->type));
+        DiagItem *item =
+            diag_error(sema->diag, ast->a->span, "shape-mismatch", "'%s' is %s, but its value is %s",
+                       ast->name, type_text(sema, type), type_text(sema, value->type));
+        diag_help(
+            item,
+            "a tile becomes a value a row by rowmax, rowmin or rowsum; 'let' names a value of any shape");
         return NULL;
     }
     sema->role->uses_values |= type.rows > 1;
@@ -332,7 +348,12 @@ static Stmt *read_var(Sema *sema, Scope *scope, const Ast *ast) {
     stmt->local = local_new(sema, ast->name, type, ast->name_span);
     stmt->local->stored = stored;
     stmt->local->is_mutable = true;
-    return bind_local(sema, scope, ast->name, ast->name_span, stmt->local) ? stmt : NULL;
+    return stmt;
+}
+
+static Stmt *read_var(Sema *sema, Scope *scope, const Ast *ast) {
+    Stmt *stmt = declared_var(sema, scope, ast);
+    return bind_local(sema, scope, ast->name, ast->name_span, stmt ? stmt->local : NULL) ? stmt : NULL;
 }
 
 // The variable that a name stands for, or NULL.
@@ -361,7 +382,15 @@ static Stmt *product_into(Sema *sema, Scope *scope, Local *local, const Ast *ast
     return NULL;
 }
 
+// Its declaration was wrong and has been reported.
+static bool is_broken(Scope *scope, const Ast *ast) {
+    Symbol *symbol = ast->kind == AST_NAME ? scope_find(scope, ast->name) : NULL;
+    return symbol && symbol->kind == SYM_VALUE && !symbol->expr;
+}
+
 static Stmt *read_assign(Sema *sema, Scope *scope, const Ast *ast) {
+    if (is_broken(scope, ast->a))
+        return NULL;
     Local *local = variable_named(scope, ast->a);
     if (!local) {
         DiagItem *item = diag_error(sema->diag, ast->a->span, "not-assignable", "'%s' can't be assigned",
@@ -376,8 +405,12 @@ static Stmt *read_assign(Sema *sema, Scope *scope, const Ast *ast) {
     if (!value || !type_join(sema, local->type, value->type, ast->span, &joined))
         return NULL;
     if (joined.rows != local->type.rows || joined.cols != local->type.cols) {
-        diag_error(sema->diag, ast->span, "shape-mismatch", "'%s' is %s, but the value is %s", local->name,
-                   type_text(sema, local->type), type_text(sema, value->type));
+        DiagItem *item =
+            diag_error(sema->diag, ast->b->span, "shape-mismatch", "'%s' is %s, but the value is %s",
+                       local->name, type_text(sema, local->type), type_text(sema, value->type));
+        diag_help(
+            item,
+            "a tile becomes a value a row by rowmax, rowmin or rowsum; 'let' names a value of any shape");
         return NULL;
     }
     Stmt *stmt = stmt_make(sema, ST_SET, ast->span);
@@ -396,14 +429,18 @@ static Stmt *read_fill(Sema *sema, Scope *scope, const Ast *ast) {
     slot_hand_on(sema, slot, ast->span);
     Stmt *stmt = stmt_make(sema, ST_FILL, ast->span);
     stmt->slot = slot;
+    int errors = sema->diag->error_count;
     stmt->body = stmt_read_list(sema, inner, ast->list2);
-    if (slot->pipe->filled_by == ENGINE_NONE)
-        diag_error(sema->diag, ast->span, "never-filled", "nothing is written to '%s' in this 'fill'",
-                   ast->name);
+    if (slot->pipe->filled_by == ENGINE_NONE && sema->diag->error_count == errors)
+        diag_help(diag_error(sema->diag, ast->span, "never-filled",
+                             "nothing is written to '%s' in this 'fill'", ast->name),
+                  "write to it with: %s += a @ b;", ast->name);
     return stmt;
 }
 
 static Stmt *read_accumulate(Sema *sema, Scope *scope, const Ast *ast) {
+    if (is_broken(scope, ast->a))
+        return NULL;
     Local *local = variable_named(scope, ast->a);
     if (local && product_is(ast->b))
         return product_into(sema, scope, local, ast, ast->c, true);

@@ -19,6 +19,14 @@ static Expr *position(Sema *sema, Scope *scope, const Ast *ast) {
     return expr;
 }
 
+void tile_wrong_rank(Sema *sema, const Tensor *tensor, Span span, int given) {
+    DiagItem *item = diag_error(sema->diag, span, "shape-mismatch",
+                                "tensor '%s' has %d dim%s, but %d %s given", tensor->name, tensor->rank,
+                                tensor->rank == 1 ? "" : "s", given, given == 1 ? "is" : "are");
+    diag_note(item, tensor->span, "declared here");
+    diag_help(item, "give a position for each, in that order; only constant dims at the end may be left out");
+}
+
 // T[...]: positions for the leading dims; constant dims at the end may be left out (the whole extent).
 bool tile_read_ref(Sema *sema, Scope *scope, const Ast *ast, TensorRef *ref) {
     Symbol *symbol = scope_find(scope, ast->a->name);
@@ -36,10 +44,7 @@ bool tile_read_ref(Sema *sema, Scope *scope, const Ast *ast, TensorRef *ref) {
         } else if (tensor->dims[i].kind == DIM_CONSTANT) {
             ref->at[i] = expr_int(sema, 0, ast->span);
         } else {
-            DiagItem *item =
-                diag_error(sema->diag, ast->span, "shape-mismatch",
-                           "tensor '%s' has %d dims, but %d are given", tensor->name, tensor->rank, given);
-            diag_note(item, tensor->span, "declared here");
+            tile_wrong_rank(sema, tensor, ast->span, given);
             return false;
         }
         if (!ref->at[i])
@@ -50,8 +55,7 @@ bool tile_read_ref(Sema *sema, Scope *scope, const Ast *ast, TensorRef *ref) {
         }
     }
     if (given > tensor->rank) {
-        diag_error(sema->diag, ast->span, "shape-mismatch", "tensor '%s' has %d dims, but %d are given",
-                   tensor->name, tensor->rank, given);
+        tile_wrong_rank(sema, tensor, ast->span, given);
         return false;
     }
     return true;
@@ -62,6 +66,33 @@ bool tile_is_tensor(Scope *scope, const Ast *ast) {
         return false;
     Symbol *symbol = scope_find(scope, ast->a->name);
     return symbol && symbol->kind == SYM_TENSOR;
+}
+
+// Why a tile of that tensor can't be held by that buffer: only its type differs, its width, or more.
+static void tile_does_not_fit(Sema *sema, const Tensor *tensor, const Buffer *buffer, Span span,
+                              bool type_only) {
+    const TensorDim *last = &tensor->dims[tensor->rank - 1];
+    const char *elem = elem_name(tensor->elem), *own = elem_name(buffer->elem);
+    DiagItem *item;
+    if (type_only) {
+        item = diag_error(sema->diag, span, "type-mismatch", "tensor '%s' holds %s, but buffer '%s' %s",
+                          tensor->name, elem, buffer->name, own);
+        diag_help(item, "a copy of a tile changes no types: declare '%s' as %s", buffer->name, elem);
+    } else if (buffer->rank == 2 && last->kind == DIM_CONSTANT && last->extent != buffer->cols) {
+        item = diag_error(sema->diag, span, "shape-mismatch",
+                          "a tile of tensor '%s' has %lld columns, but buffer '%s' %d", tensor->name,
+                          (long long)last->extent, buffer->name, buffer->cols);
+        diag_help(item, "a tile holds whole rows: declare '%s' as %s[%d, %lld]", buffer->name, elem,
+                  buffer->rows, (long long)last->extent);
+    } else {
+        item = diag_error(sema->diag, span, "shape-mismatch",
+                          "tensor '%s' has no tiles that buffer '%s' can hold: %s", tensor->name,
+                          buffer->name, buffer->rank == 2 ? "[rows, cols]" : "it is a vector");
+        diag_help(item,
+                  "a tile has two dims: the rows along an axis, the columns along the tensor's last dim");
+    }
+    diag_note(item, tensor->span, "'%s' is declared here", tensor->name);
+    diag_note(item, buffer->span, "'%s' is declared here", buffer->name);
 }
 
 // The tensor map by which tiles of that buffer's shape move: the tile's dims are the tensor's axes and
@@ -78,16 +109,7 @@ int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool i
     if (fits && tensor->dims[tile_dims[1]].kind == DIM_CONSTANT)
         fits = tensor->dims[tile_dims[1]].extent == buffer->cols;
     if (!fits || tensor->elem != buffer->elem) {
-        DiagItem *item = diag_error(sema->diag, ref->span, fits ? "type-mismatch" : "shape-mismatch",
-                                    "a tile of tensor '%s' doesn't fit buffer '%s': %s[%d, %d]", tensor->name,
-                                    buffer->name, elem_name(buffer->elem), buffer->rows, buffer->cols);
-        diag_note(
-            item, tensor->span, "'%s' holds %s, and its last dim is %s", tensor->name,
-            elem_name(tensor->elem),
-            tensor->dims[tensor->rank - 1].kind == DIM_CONSTANT
-                ? arena_format(sema->arena, "%lld wide", (long long)tensor->dims[tensor->rank - 1].extent)
-                : "an axis");
-        diag_note(item, buffer->span, "'%s' is declared here", buffer->name);
+        tile_does_not_fit(sema, tensor, buffer, ref->span, fits);
         return -1;
     }
     TensorMap map = {.tensor = ref->tensor,

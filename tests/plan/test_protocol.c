@@ -117,7 +117,9 @@ static const MessageCase CASES[] = {
      "    16 |         for s in t.steps { take y = b_in; take x = a_in; d += x @ y^T fresh if s.first; free "
      "x; free y; }\n"
      "       |                            ^~~~~~~~~~~~~~\n"
-     "help: let 'mma' take 'a_in' before 'b_in', as 'load' puts them\n"},
+     "help: let 'mma' take and 'load' put 'a_in' and 'b_in' in the same order: here 'mma' takes 'b_in' next, "
+     "but "
+     "'load' puts 'a_in'\n"},
     {"a role that needs its own free to go on is told",
      "grid tiles over (i in blocks(m, 128), j in blocks(n, 128)) persistent;\n"
      "walk steps over p in blocks(k, 128);\n"

@@ -1,0 +1,1 @@
+s/s.index = 0/s.index == 0/

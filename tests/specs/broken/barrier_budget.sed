@@ -1,0 +1,1 @@
+s/DEPTH = 64/DEPTH = 32/

@@ -1,0 +1,1 @@
+s|if t.steps.count {|if t.steps.count > 0 {|

@@ -1,0 +1,1 @@
+/if scale > 1/d

@@ -1,0 +1,1 @@
+s|STAGES = 1|STAGES = head_dim == 64 ? 6 : 3|

@@ -1,0 +1,1 @@
+s/dtype    f32;/dtype    bf16;/

@@ -1,0 +1,2 @@
+s/let x =/let scale =/
+s/shape(x \* x/shape(x * scale/

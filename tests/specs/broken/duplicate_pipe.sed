@@ -1,0 +1,1 @@
+/ys compute/s/x_in /y_out/

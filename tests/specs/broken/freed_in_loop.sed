@@ -1,0 +1,2 @@
+/^          take x = a_in;/d
+/take y = b_in;/i\            take x = a_in;

@@ -1,0 +1,1 @@
+s/          put result = 0;/          put result = 0;\n          free x;/

@@ -1,0 +1,1 @@
+s/max(q - k)/max(q, k)/

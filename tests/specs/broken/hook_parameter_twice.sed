@@ -1,0 +1,1 @@
+s|score (s, q, q, k)|score (s, q, k)|

@@ -1,0 +1,1 @@
+s|take inv_l = stats|take inv_l = stats[g]|

@@ -1,0 +1,1 @@
+s|k - q|k <= q \&\& q - k < window|

@@ -1,0 +1,1 @@
+s|use atention;|use attention;|

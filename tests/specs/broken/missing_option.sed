@@ -1,0 +1,1 @@
+/dtype/i\  head_dim 128;

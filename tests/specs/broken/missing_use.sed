@@ -1,0 +1,1 @@
+1i\use attention;

@@ -1,0 +1,2 @@
+s|rol load|role load|
+s|tak y =|take y =|

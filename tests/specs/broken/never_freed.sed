@@ -1,0 +1,1 @@
+/store Y/a\      free y;

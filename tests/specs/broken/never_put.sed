@@ -1,0 +1,1 @@
+s/let row = t.i;/put x_in = X[t.i];/

@@ -1,0 +1,1 @@
+/role load/i\  grid tiles over (i in blocks(m, M)) persistent;

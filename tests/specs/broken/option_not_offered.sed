@@ -1,0 +1,1 @@
+s|head_dim 96|head_dim 128|

@@ -1,0 +1,1 @@
+s|smem xs \[STAGES\] : f16|smem xs [STAGES] : dtype|

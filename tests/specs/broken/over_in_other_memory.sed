@@ -1,0 +1,1 @@
+s|dtype\[M, N\] over kvs;|dtype[M, N] over s;|

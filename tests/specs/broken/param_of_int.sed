@@ -1,0 +1,1 @@
+s|window : int = 512|window : i32 = 512|

@@ -1,0 +1,1 @@
+s|let scale = rsqrt(rowsum(x @ x)|let scale = rsqrt(rowsum(x * x)|

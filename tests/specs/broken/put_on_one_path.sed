@@ -1,0 +1,1 @@
+/role scale/,/role write/s/^      }$/      } else {\n        put result = 0;\n      }/

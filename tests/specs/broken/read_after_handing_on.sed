@@ -1,0 +1,1 @@
+s/rowsum(exp2(x .*));/rowsum(e);/

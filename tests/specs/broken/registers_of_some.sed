@@ -1,0 +1,1 @@
+s|role scale : 4 warps, 168 regs|role scale : 4 warps|

@@ -1,0 +1,1 @@
+s/rsqrt(x \* x \/ D/rsqrt(rowsum(x * x) \/ D/

@@ -1,0 +1,1 @@
+/smem extra/d

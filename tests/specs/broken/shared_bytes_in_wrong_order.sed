@@ -1,0 +1,2 @@
+/pipe probs /d
+/pipe scores /a\  pipe probs  [PAIR] : p     softmax -> mma;

@@ -1,0 +1,2 @@
+s/put y_out/put y_out/
+s/ over xs//

@@ -1,0 +1,1 @@
+/take y = b_in/a\            d += x @ y^T fresh if s.first;

@@ -1,0 +1,1 @@
+s|STAGES = 8|STAGES = 4|

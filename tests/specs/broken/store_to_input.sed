@@ -1,0 +1,1 @@
+s|store X\[t\.i\] = y;|store Y[t.i] = y;|

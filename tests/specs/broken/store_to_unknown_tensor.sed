@@ -1,0 +1,1 @@
+s|store Z\[t\.i\] = y;|store Y[t.i] = y;|

@@ -1,0 +1,1 @@
+s|store Y = y;|store Y[t.i] = y;|

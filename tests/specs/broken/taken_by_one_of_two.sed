@@ -1,0 +1,1 @@
+s|y_out : ys compute -> write, load|y_out : ys compute -> write|

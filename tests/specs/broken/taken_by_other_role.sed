@@ -1,0 +1,1 @@
+s|take y = x_in|take y = y_out|

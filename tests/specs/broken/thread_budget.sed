@@ -1,0 +1,1 @@
+s/PARTS = 8/PARTS = 6/

@@ -1,0 +1,1 @@
+s|tmem acc \[5\] |tmem acc [2] |

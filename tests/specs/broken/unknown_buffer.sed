@@ -1,0 +1,1 @@
+s|y_out : yy compute|y_out : ys compute|

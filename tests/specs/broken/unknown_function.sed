@@ -1,0 +1,1 @@
+s|rsqr(rowsum|rsqrt(rowsum|

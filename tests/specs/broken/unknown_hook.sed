@@ -1,0 +1,1 @@
+s|  maks  (q|  mask  (q|

@@ -1,0 +1,1 @@
+s|headdim  128|head_dim 128|

@@ -1,0 +1,1 @@
+s|q - k < windows|q - k < window|

@@ -1,0 +1,1 @@
+s|take x = xin|take x = x_in|

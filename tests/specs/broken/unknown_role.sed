@@ -1,0 +1,1 @@
+s|x_in  : xs loader  -> compute|x_in  : xs load    -> compute|

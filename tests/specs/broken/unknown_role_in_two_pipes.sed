@@ -1,0 +1,1 @@
+s|role norm :|role compute :|

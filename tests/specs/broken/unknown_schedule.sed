@@ -1,0 +1,1 @@
+s/schedule backward/schedule forward/

@@ -1,0 +1,1 @@
+s|put x_in = x\[t\.i\]|put x_in = X[t.i]|

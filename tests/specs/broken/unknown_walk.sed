@@ -1,0 +1,1 @@
+s|          for s in t\.step|          for s in t.steps|

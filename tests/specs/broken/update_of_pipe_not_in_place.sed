@@ -1,0 +1,1 @@
+s|mma     -> correct|mma     -> correct in place|

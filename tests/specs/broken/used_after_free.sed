@@ -1,0 +1,2 @@
+/^      free x;/d
+/put y_out/a\      free x;

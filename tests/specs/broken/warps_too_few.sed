@@ -1,0 +1,1 @@
+s|role compute : 2 warps|role compute : 4 warps|
