@@ -89,8 +89,13 @@ Expr *expr_cast(Sema *sema, Expr *expr, Elem elem) {
     }
     if (expr->kind == X_INT && elem == ELEM_F32)
         return expr_float(sema, (double)expr->integer, expr->span);
-    if (expr->kind == X_FLOAT && elem == ELEM_I32)
-        return expr_int(sema, (int64_t)expr->real, expr->span);
+    if (expr->kind == X_FLOAT && elem == ELEM_I32) {
+        double whole = trunc(expr->real);
+        if (whole >= INT32_MIN && whole <= INT32_MAX)
+            return expr_int(sema, (int64_t)whole, expr->span);
+        diag_error(sema->diag, expr->span, "constant-range", "%g does not fit in i32", expr->real);
+        return NULL;
+    }
     Type type = expr->type;
     type.elem = elem;
     Expr *cast = expr_new(sema, X_CAST, type, expr->span);

@@ -81,8 +81,10 @@ typedef struct {
     Role *role;
     Held *held;
     bool in_tiles;
-    int expanded; // functions and hooks expanded in place so far, likewise
-    int unrolled; // statements made by constant loops so far: a bound against runaway specs
+    int nested;       // expressions being read within each other
+    bool is_too_deep; // told once
+    int expanded;     // functions and hooks expanded in place so far, likewise
+    int unrolled;     // statements made by constant loops so far: a bound against runaway specs
 } Sema;
 
 // scope.c

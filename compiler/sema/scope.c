@@ -55,6 +55,14 @@ void scope_unknown(Sema *sema, Scope *scope, const char *name, Span span, const 
     for (Scope *at = scope; at; at = at->parent)
         for (Symbol *symbol = at->symbols; symbol && count < MOST; symbol = symbol->next)
             names[count++] = symbol->name;
+    const Symbol *other = scope_find(scope, name);
+    if (other) {
+        DiagItem *item = diag_error(sema->diag, span, "wrong-kind", "'%s' is %s; %s %s is needed here", name,
+                                    symbol_kind_text(other->kind), strchr("aeiou", *what) ? "an" : "a", what);
+        if (other->span.file >= 0)
+            diag_note(item, other->span, "declared here");
+        return;
+    }
     DiagItem *item =
         diag_error(sema->diag, span, "unknown-name", "there is no %s named '%s' here", what, name);
     const char *closest = diag_closest(name, names, count);

@@ -114,6 +114,8 @@ static Stmt *read_take(Sema *sema, Scope *scope, const Ast *ast) {
     Expr *index;
     Pipe *pipe = slot_find_pipe(sema, scope, ast->b, &index);
     const char *name = sema_slot_name(sema, scope, ast->a);
+    if (!pipe && name)
+        scope_add(sema, scope, SYM_VALUE, name, ast->a->span); // stands for nothing; told already
     if (!pipe || !name || !slot_in_tiles(sema, ast->span))
         return NULL;
     bool owner = false;
@@ -179,6 +181,29 @@ static Stmt *read_update(Sema *sema, Scope *scope, const Ast *ast) {
     return stmt;
 }
 
+// Each element of the value needs a place of its own, and their number must be known.
+static bool store_has_places(Sema *sema, const Stmt *stmt, Type whole, Span span) {
+    bool rows = false, cols = false;
+    for (int i = 0; i < sema->plan->tensors[stmt->tensor.tensor].rank; i++) {
+        rows |= stmt->tensor.at[i]->type.rows != 1;
+        cols |= stmt->tensor.at[i]->type.cols != 1;
+    }
+    if ((stmt->value->type.rows != 1 && !rows) || (stmt->value->type.cols != 1 && !cols)) {
+        const char *missing = stmt->value->type.rows != 1 && !rows ? "rows" : "cols";
+        DiagItem *item =
+            diag_error(sema->diag, span, "shape-mismatch", "all %s of %s would be stored to one element",
+                       *missing == 'r' ? "rows" : "columns", type_text(sema, stmt->value->type));
+        diag_help(item, "let a position depend on '%s'", missing);
+        return false;
+    }
+    if (whole.cols != EXTENT_ANY)
+        return true;
+    DiagItem *item =
+        diag_error(sema->diag, span, "shape-mismatch", "nothing says how many columns are stored here");
+    diag_help(item, "the value must be a tile, or a variable: var x : f32[M, N] = ...;");
+    return false;
+}
+
 static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
     if (!tile_is_tensor(scope, ast->a)) {
         diag_error(sema->diag, ast->a->span, "unknown-name",
@@ -213,6 +238,8 @@ static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
     for (int i = 0; i < sema->plan->tensors[stmt->tensor.tensor].rank; i++)
         if (!type_join(sema, type, stmt->tensor.at[i]->type, ast->span, &type))
             return NULL;
+    if (!store_has_places(sema, stmt, type, ast->span))
+        return NULL;
     Elem elem = sema->plan->tensors[stmt->tensor.tensor].elem;
     stmt->value = expr_cast(sema, stmt->value, elem_is_float(elem) ? ELEM_F32 : elem);
     return stmt->value ? stmt : NULL;
@@ -324,8 +351,9 @@ static Stmt *read_fill(Sema *sema, Scope *scope, const Ast *ast) {
     slot_hand_on(sema, slot, ast->span);
     Stmt *stmt = stmt_make(sema, ST_FILL, ast->span);
     stmt->slot = slot;
+    int errors = sema->diag->error_count;
     stmt->body = stmt_read_list(sema, inner, ast->list2);
-    if (slot->pipe->filled_by == ENGINE_NONE)
+    if (slot->pipe->filled_by == ENGINE_NONE && sema->diag->error_count == errors)
         diag_error(sema->diag, ast->span, "never-filled", "nothing is written to '%s' in this 'fill'",
                    ast->name);
     return stmt;
