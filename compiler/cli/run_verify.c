@@ -168,7 +168,9 @@ static bool verify_all(const RunProblem *problem, const CliOptions *options, int
         if (output && narrow)
             passes = verify_output(problem, options, seed, milliseconds, tensor, output, narrow) && passes;
         else if (run_count_strays(tensor, NULL)) {
-            fprintf(stderr, "jfac: %s was written, which is an input\n", name);
+            fprintf(stderr, "jfac: %s was written, which %s\n", name,
+                    tensor->declared->direction == TENSOR_IN ? "is an input"
+                                                             : "the family's reference says nothing of");
             passes = false;
         }
     }

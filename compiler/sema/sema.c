@@ -209,6 +209,10 @@ static void read_roles(Sema *sema) {
         if (symbol && symbol->kind == SYM_ROLE && symbol->span.start == item->name_span.start)
             sema_role(sema, symbol->role, item);
     }
+    // A slot that is taken and freed without a look at it is freed by threads.
+    for (int i = 0; i < sema->plan->pipe_count; i++)
+        if (sema->plan->pipes[i]->used_by == ENGINE_NONE && sema->plan->pipes[i]->to_span.end)
+            sema->plan->pipes[i]->used_by = ENGINE_THREADS;
 }
 
 Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions *options, SemaParts *parts) {

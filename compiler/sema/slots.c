@@ -172,6 +172,4 @@ void slot_hand_on(Sema *sema, const Slot *slot, Span span) {
     Held *held = slot_find_held(sema, slot->handed_from);
     held->gone = true;
     held->gone_span = span;
-    if (slot->handed_from->pipe->used_by == ENGINE_NONE)
-        slot->handed_from->pipe->used_by = ENGINE_THREADS;
 }

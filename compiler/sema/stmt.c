@@ -151,8 +151,6 @@ static Stmt *read_free(Sema *sema, Scope *scope, const Ast *ast) {
     Held *held = slot_find_held(sema, slot);
     held->gone = true;
     held->gone_span = ast->span;
-    if (slot->pipe->used_by == ENGINE_NONE)
-        slot->pipe->used_by = ENGINE_THREADS;
     Stmt *stmt = stmt_make(sema, ST_FREE, ast->span);
     stmt->slot = slot;
     return stmt;
