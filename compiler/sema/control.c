@@ -54,7 +54,7 @@ static void check_loop(Sema *sema, const bool *before) {
 }
 
 Stmt *control_if(Sema *sema, Scope *scope, const Ast *ast) {
-    Expr *condition = expr_cast(sema, stmt_value(sema, scope, ast->a), ELEM_BOOL);
+    Expr *condition = expr_cast(sema, stmt_value(sema, scope, ast->a), ELEM_BOOL, ast->a->span);
     if (condition && condition->kind == X_BOOL) {
         Stmt *group = stmt_make(sema, ST_IF, ast->span);
         group->value = condition;

@@ -277,7 +277,7 @@ Expr *sema_walk_predicate(Sema *sema, Walk *walk, Expr *row, Expr *col, Span spa
             symbol->expr = sema_field(sema, FIELD_LEN, i, 0, span);
     if ((symbol = scope_add(sema, scope, SYM_VALUE, "seq", walk->span)))
         symbol->expr = sema_field(sema, FIELD_SEQ, 0, 0, span);
-    Expr *value = expr_cast(sema, sema_expr(sema, scope, where), ELEM_BOOL);
+    Expr *value = expr_cast(sema, sema_expr(sema, scope, where), ELEM_BOOL, where->span);
     return expr_binary(sema, OP_AND, value, inside, span);
 }
 
@@ -404,7 +404,8 @@ static Expr *call_hook(Sema *sema, Symbol *hook, Expr **args, Span span) {
     Elem elem = !strcmp(hook->ast->name2, "bool")  ? ELEM_BOOL
                 : !strcmp(hook->ast->name2, "i32") ? ELEM_I32
                                                    : ELEM_F32;
-    return spread(sema, expr_cast(sema, value, elem), args, list_length(hook->ast->list), span);
+    Span body = hook->math ? hook->math->a->span : hook->ast->a->span;
+    return spread(sema, expr_cast(sema, value, elem, body), args, list_length(hook->ast->list), span);
 }
 
 static Expr *call_value(Sema *sema, Scope *scope, const Ast *ast) {
@@ -451,7 +452,7 @@ static Expr *call_value(Sema *sema, Scope *scope, const Ast *ast) {
                        : NULL;
     if (!strcmp(name, "f32") || !strcmp(name, "i32"))
         return has_arguments(sema, ast, name, 1) && !bad
-                   ? expr_cast(sema, args[0], name[0] == 'f' ? ELEM_F32 : ELEM_I32)
+                   ? expr_cast(sema, args[0], name[0] == 'f' ? ELEM_F32 : ELEM_I32, ast->list->span)
                    : NULL;
     scope_unknown(sema, scope, name, ast->a->span, "function or hook");
     return NULL;

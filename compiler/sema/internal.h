@@ -101,7 +101,8 @@ Expr *expr_new(Sema *sema, ExprKind kind, Type type, Span span);
 Expr *expr_int(Sema *sema, int64_t value, Span span);
 Expr *expr_float(Sema *sema, double value, Span span);
 Expr *expr_bool(Sema *sema, bool value, Span span);
-Expr *expr_cast(Sema *sema, Expr *expr, Elem elem);
+// span: where the value is used; an expression may come from elsewhere.
+Expr *expr_cast(Sema *sema, Expr *expr, Elem elem, Span span);
 Expr *expr_unary(Sema *sema, int op, Expr *a, Span span);
 Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span);
 Expr *expr_select(Sema *sema, Expr *condition, Expr *a, Expr *b, Span span);

@@ -111,7 +111,7 @@ Stmt *product_read(Sema *sema, Scope *scope, Slot *into, const Ast *value, const
     stmt->product = product;
     stmt->fresh = accumulates ? NULL : expr_bool(sema, true, span);
     if (fresh) {
-        stmt->fresh = expr_cast(sema, sema_expr(sema, scope, fresh), ELEM_BOOL);
+        stmt->fresh = expr_cast(sema, sema_expr(sema, scope, fresh), ELEM_BOOL, fresh->span);
         if (!stmt->fresh)
             return NULL;
         if (!type_is_uniform(stmt->fresh->type)) {

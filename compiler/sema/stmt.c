@@ -239,7 +239,7 @@ static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
     if (!store_has_places(sema, stmt, type, ast->span))
         return NULL;
     Elem elem = sema->plan->tensors[stmt->tensor.tensor].elem;
-    stmt->value = expr_cast(sema, stmt->value, elem_is_float(elem) ? ELEM_F32 : elem);
+    stmt->value = expr_cast(sema, stmt->value, elem_is_float(elem) ? ELEM_F32 : elem, ast->b->span);
     return stmt->value ? stmt : NULL;
 }
 
@@ -294,7 +294,7 @@ static Stmt *read_var(Sema *sema, Scope *scope, const Ast *ast) {
     for (const Ast *extent = ast->b->list; extent && rank < 2; extent = extent->next)
         if (!sema_constant_int(sema, scope, extent, "the extent of a variable", 1, 4096, &extents[rank++]))
             return NULL;
-    Expr *value = expr_cast(sema, stmt_value(sema, scope, ast->a), elem);
+    Expr *value = expr_cast(sema, stmt_value(sema, scope, ast->a), elem, ast->a->span);
     if (!value)
         return NULL;
     Type type = {elem, (int)extents[0], (int)extents[1]}, joined;
@@ -324,7 +324,7 @@ static Stmt *read_assign(Sema *sema, Scope *scope, const Ast *ast) {
         return NULL;
     }
     Local *local = symbol->expr->local;
-    Expr *value = expr_cast(sema, stmt_value(sema, scope, ast->b), local->type.elem);
+    Expr *value = expr_cast(sema, stmt_value(sema, scope, ast->b), local->type.elem, ast->b->span);
     Type joined;
     if (!value || !type_join(sema, local->type, value->type, ast->span, &joined))
         return NULL;

@@ -108,6 +108,14 @@ static const Case WRONG_USAGE[] = {
     {"matmul --lens-file /dev/zero", 2, "/dev/zero:1: not a length"},
     {"printf '12\\0junk\n' > lens; matmul --lens-file lens; s=$?; rm lens; exit $s", 2,
      "lens:1: not a length"},
+    {"sed 's/A\\[i, p\\]/Z[i, p]/' $R/examples/matmul.jfa > other.jfa; jfac check other.jfa; s=$?; rm "
+     "other.jfa; exit $s",
+     1, "other.jfa:19:39: error: there is no tensor named 'Z' here"},
+    {"sed 's/dtype bf16;/dtype bf16; epilogue (x, row) => x + (row == 0);/' $R/examples/matmul.jfa > "
+     "other.jfa\n"
+     "jfac check other.jfa; s=$?; rm other.jfa; exit $s",
+     1, "other.jfa:88:"},
+    {"jfac check $R/examples/matmul.jfa -D dtype=f16", 0, "no errors"},
     {"jfac check $R/examples/matmul.jfa -D STAGES=2 -D STAGES=3", 1, "-D STAGES is given twice"},
     {"matmul --image absent", 3, "can't read absent"},
     {"echo 7x > lens; matmul --lens-file lens; s=$?; rm lens; exit $s", 2, "lens:1: not a length"},

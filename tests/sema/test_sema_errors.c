@@ -22,6 +22,10 @@ typedef struct {
 } Case;
 
 static const Case CASES[] = {
+    {"a mask of the wrong type is told where it is written", KERNEL, MATH, MATH "mask (q, k) => !q >= k;",
+     "examples/dense.jfa:8:16: error: a number where a condition is needed", 1},
+    {"so is a score", KERNEL, MATH, MATH "score (s) => s < 1;",
+     "examples/dense.jfa:8:14: error: a condition where a number is needed", 1},
     {"a default of a param must be of its type", KERNEL, MATH, MATH "param p : i32 = 0.5;",
      "param 'p' is i32; its default can't be 0.5", 1},
     {"a condition is no default", KERNEL, MATH, MATH "param p : f32 = true;", "its default can't be true", 1},
