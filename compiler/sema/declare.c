@@ -227,6 +227,11 @@ static void declare_tensor(Sema *sema, Scope *scope, const Ast *ast, bool from_k
     tensor->is_optional = ast->flag;
     tensor->from_kernel = from_kernel;
     tensor->span = ast->span;
+    if (tensor->is_optional && tensor->direction != TENSOR_OUT) {
+        DiagItem *item = diag_error(sema->diag, ast->span, "optional-input",
+                                    "tensor '%s' is read, so it can't be left out", ast->name);
+        diag_help(item, "only outputs are optional: nothing is stored when they are left out");
+    }
     Elem elem = declare_find_elem(sema, scope, ast->a->name, ast->a->span);
     tensor->elem = elem == ELEM_COUNT ? ELEM_F32 : elem;
     if (tensor->elem == ELEM_BOOL)

@@ -22,6 +22,15 @@ typedef struct {
 } Case;
 
 static const Case CASES[] = {
+    {"an input is not optional", KERNEL, MATH, MATH "tensor w : in f32[heads] optional;",
+     "tensor 'w' is read, so it can't be left out", 1},
+    {"what may be left out is not stored by tiles", FAMILY, "O   : out dtype[q, heads, head_dim];",
+     "O   : out dtype[q, heads, head_dim] optional;",
+     "whole tiles can't be stored to 'O', which may be left out", 1},
+    {"names are not longer than a kernel can say", KERNEL, MATH,
+     MATH "param a23456789012345678901234567890123456789012345678901234567890123 : i32;\n"
+          "param a234567890123456789012345678901234567890123456789012345678901234 : i32;",
+     "dense.jfa:9:7: error: a name has at most 63 characters", 1},
     {"a mask of the wrong type is told where it is written", KERNEL, MATH, MATH "mask (q, k) => !q >= k;",
      "examples/dense.jfa:8:16: error: a number where a condition is needed", 1},
     {"so is a score", KERNEL, MATH, MATH "score (s) => s < 1;",
