@@ -57,6 +57,82 @@ bool jfac_parse(Jfac *jfac, const JfacOptions *options) {
     return !jfac->diag.error_count;
 }
 
+// ---------------------------------------------------------------- the reference
+
+static bool find_elem(const char *name, Elem *elem) {
+    for (int i = 0; i < ELEM_COUNT; i++)
+        if (!strcmp(elem_name((Elem)i), name)) {
+            *elem = (Elem)i;
+            return true;
+        }
+    return false;
+}
+
+int jfac_given_constants(const Plan *plan, const char *const *defines, int define_count,
+                         ReferenceConstant *out) {
+    int count = 0;
+    for (int i = 0; i < define_count; i++) {
+        size_t length = strcspn(defines[i], "=");
+        for (int j = 0; j < plan->constant_count; j++) {
+            const Constant *constant = &plan->constants[j];
+            if (strlen(constant->name) != length || strncmp(constant->name, defines[i], length))
+                continue;
+            ReferenceConstant *given = &out[count++];
+            *given = (ReferenceConstant){.name = constant->name, .value = constant->value};
+            given->is_type = constant->text && find_elem(constant->text, &given->type);
+            break;
+        }
+    }
+    return count;
+}
+
+static bool has_reference(const Ast *family) {
+    const Ast *item = family->list;
+    while (item && item->kind != AST_REFERENCE)
+        item = item->next;
+    return item;
+}
+
+// The reference in words of the plan. Nothing is evaluated, so lengths don't matter, and extents and params
+// without default are what no reference has reason to compare with.
+static bool check_reference(Jfac *jfac, const JfacOptions *options, const Plan *plan) {
+    enum { SOME_EXTENT = 96, SOME_VALUE = 97 };
+    Arena *arena = jfac->arena;
+    ReferenceConstant *constants = arena_array(arena, ReferenceConstant, options->define_count);
+    ReferenceDim *dims = arena_array(arena, ReferenceDim, plan->dim_count);
+    ReferenceAxis *axes = arena_array(arena, ReferenceAxis, plan->axis_count);
+    ReferenceParam *params = arena_array(arena, ReferenceParam, plan->param_count);
+    ReferenceTensor *tensors = arena_array(arena, ReferenceTensor, plan->tensor_count);
+    ReferenceProblem problem = {
+        .family = jfac->parts.family,
+        .kernel = jfac->parts.kernel,
+        .constants = constants,
+        .constant_count = jfac_given_constants(plan, options->defines, options->define_count, constants),
+        .dims = dims,
+        .dim_count = plan->dim_count,
+        .axes = axes,
+        .axis_count = plan->axis_count,
+        .params = params,
+        .tensors = tensors,
+        .tensor_count = plan->tensor_count};
+    for (int i = 0; i < plan->dim_count; i++)
+        dims[i] = (ReferenceDim){plan->dims[i].name, SOME_EXTENT};
+    for (int i = 0; i < plan->axis_count; i++)
+        axes[i].name = plan->axes[i].name;
+    for (int i = 0; i < plan->param_count; i++)
+        if (!plan->params[i].has_default)
+            params[problem.param_count++] = (ReferenceParam){plan->params[i].name, SOME_VALUE};
+    for (int i = 0; i < plan->tensor_count; i++) {
+        const Tensor *tensor = &plan->tensors[i];
+        static const double NOTHING; // is given, but not read
+        tensors[i] = (ReferenceTensor){.name = tensor->name, .data = &NOTHING, .rank = tensor->rank};
+        for (int d = 0; d < tensor->rank; d++)
+            tensors[i].extent[d] =
+                tensor->dims[d].kind == DIM_CONSTANT ? tensor->dims[d].extent : SOME_EXTENT;
+    }
+    return !has_reference(jfac->parts.family) || reference_check(arena, &jfac->diag, &problem);
+}
+
 static void check(Jfac *jfac, const JfacOptions *options) {
     const Target *target = target_find(options->target);
     if (!target) {
@@ -73,7 +149,8 @@ static void check(Jfac *jfac, const JfacOptions *options) {
     }
     SemaOptions sema = {target, options->kernel, options->defines, options->define_count};
     Plan *plan = sema_build(jfac->arena, &jfac->diag, jfac->tree, &sema, &jfac->parts);
-    if (plan && place_plan(plan, &jfac->diag) && protocol_check(plan, &jfac->diag))
+    if (plan && place_plan(plan, &jfac->diag) && protocol_check(plan, &jfac->diag) &&
+        check_reference(jfac, options, plan))
         jfac->plan = plan;
 }
 

@@ -4,6 +4,7 @@
 #define JFA_COMPILER_JFAC_H
 
 #include "compiler/plan/plan.h"
+#include "compiler/reference/reference.h"
 #include "compiler/sema/sema.h"
 #include "grammar/ast.h"
 
@@ -40,5 +41,10 @@ const Plan *jfac_plan(const Jfac *jfac);
 const char *jfac_ptx(const Jfac *jfac);
 const char *jfac_llvm(const Jfac *jfac); // as lowered, before LLVM's passes
 JfacTimes jfac_times(const Jfac *jfac);
+
+// Options of the family and constants of the kernel that -D changed, as the reference wants them; their
+// number. `out` has room for all defines.
+int jfac_given_constants(const Plan *plan, const char *const *defines, int define_count,
+                         ReferenceConstant *out);
 
 #endif

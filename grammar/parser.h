@@ -14,7 +14,8 @@
 
 enum {
     MOST_SYNTAX_ERRORS = 100, // in one file; then the rest of it is left unread
-    DEEPEST_EXPRESSION = 1000
+    DEEPEST_EXPRESSION = 1000,
+    LONGEST_NAME = 63 // what a kernel says of itself holds names of 64 bytes, with their NUL
 };
 
 typedef struct {

@@ -245,6 +245,11 @@ bool options_parse(CliOptions *options, const Command *command, int argc, char *
         usage_error("--seeds wants at least 1");
         return false;
     }
+    if (options->seed > INT64_MAX - options->seeds) {
+        usage_error("--seed %lld: there are no %lld seeds from there on", (long long)options->seed,
+                    (long long)options->seeds);
+        return false;
+    }
     if (command->takes_file && !options->file && !options->help) {
         usage_error("%s wants a .jfa file; see jfac %s --help", command->name, command->name);
         return false;

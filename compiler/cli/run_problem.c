@@ -73,15 +73,23 @@ static int read_lengths(const CliOptions *options, Lengths *lengths) {
         // The rest of a long comment is skipped.
         while (is_comment && length && line[length - 1] != '\n' && fgets(line, sizeof line, file))
             length = strlen(line);
-        if (is_comment || !line[strspn(line, " \t\r\n")])
+        // Neither at a line's end nor at the file's: a zero byte, or more than a length.
+        bool is_whole = (length && line[length - 1] == '\n') || feof(file);
+        if (is_whole && (is_comment || !line[strspn(line, " \t\r\n")]))
             continue;
         int64_t value = take_length(&at);
-        if (value < 0 || at[strspn(at, " \t\r\n")])
+        if (!is_whole || value < 0 || at[strspn(at, " \t\r\n")])
             status = usage_error("%s:%d: not a length", options->lens_file, number);
         else
             add_length(options->arena, lengths, (int32_t)value);
     }
+    if (!status && ferror(file)) {
+        fprintf(stderr, "jfac: can't read %s: %s\n", options->lens_file, strerror(errno));
+        status = STATUS_ENVIRONMENT;
+    }
     fclose(file);
+    if (!status && !lengths->count && limit)
+        status = usage_error("%s holds no length", options->lens_file);
     return status;
 }
 
@@ -96,7 +104,7 @@ static int find_axis(const Plan *plan, const char *name, size_t length) {
 
 // "0,1,127" is for all axes; "q=0,1;k=5,6" for those named.
 static int read_lens_option(const Plan *plan, Arena *arena, const char *text, Lengths *axes) {
-    while (*text) {
+    do {
         size_t length = strcspn(text, ";");
         const char *part = arena_copy(arena, text, length);
         text += length + (text[length] == ';');
@@ -111,7 +119,7 @@ static int read_lens_option(const Plan *plan, Arena *arena, const char *text, Le
         for (int i = 0; i < plan->axis_count; i++)
             if (axis < 0 || i == axis)
                 axes[i] = lengths;
-    }
+    } while (*text);
     return STATUS_GOOD;
 }
 

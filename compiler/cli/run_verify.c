@@ -18,34 +18,6 @@ static ReferenceTensor describe_tensor(const RunTensor *tensor, const void *data
     return out;
 }
 
-static bool find_elem(const char *name, Elem *elem) {
-    for (int i = 0; i < ELEM_COUNT; i++)
-        if (!strcmp(elem_name((Elem)i), name)) {
-            *elem = (Elem)i;
-            return true;
-        }
-    return false;
-}
-
-// Constants and options that -D changed: the reference reads the rest from the kernel's file as it is.
-static int describe_constants(const Plan *plan, const CliOptions *options, ReferenceConstant *out) {
-    int count = 0;
-    for (int i = 0; i < options->defines.count; i++) {
-        const char *define = options->defines.items[i];
-        size_t length = strcspn(define, "=");
-        for (int j = 0; j < plan->constant_count; j++) {
-            const Constant *constant = &plan->constants[j];
-            if (strlen(constant->name) != length || strncmp(constant->name, define, length))
-                continue;
-            ReferenceConstant *given = &out[count++];
-            *given = (ReferenceConstant){.name = constant->name, .value = constant->value};
-            given->is_type = constant->text && find_elem(constant->text, &given->type);
-            break;
-        }
-    }
-    return count;
-}
-
 static ReferenceProblem describe(const RunProblem *problem, const Session *session,
                                  const CliOptions *options) {
     const Plan *plan = problem->plan;
@@ -59,7 +31,8 @@ static ReferenceProblem describe(const RunProblem *problem, const Session *sessi
                             .kernel = jfac_parts(session->jfac)->kernel,
                             .sequences = problem->sequences,
                             .constants = constants,
-                            .constant_count = describe_constants(plan, options, constants),
+                            .constant_count = jfac_given_constants(plan, options->defines.items,
+                                                                   options->defines.count, constants),
                             .dims = dims,
                             .dim_count = plan->dim_count,
                             .axes = axes,
@@ -168,7 +141,9 @@ static bool verify_all(const RunProblem *problem, const CliOptions *options, int
         if (output && narrow)
             passes = verify_output(problem, options, seed, milliseconds, tensor, output, narrow) && passes;
         else if (run_count_strays(tensor, NULL)) {
-            fprintf(stderr, "jfac: %s was written, which is an input\n", name);
+            fprintf(stderr, "jfac: %s was written, which %s\n", name,
+                    tensor->declared->direction == TENSOR_IN ? "is an input"
+                                                             : "the family's reference says nothing of");
             passes = false;
         }
     }

@@ -114,6 +114,7 @@ struct Expr {
     struct Slot *slot;
     // Expressions share their parts. Walks note here that they have been somewhere, so that each part is seen
     // once.
+    int depth;              // of what lies below; sema bounds it, so that walks may recur
     unsigned mark;          // of the walk with that number (Plan.marks)
     const Walk *varies_for; // interval.c: for this walk ...
     bool varies;            // ... whether it depends on the element's position

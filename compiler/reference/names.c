@@ -28,10 +28,40 @@ static const Ast *find_declared(const Compiler *compiler, AstKind kind, const ch
     return item ? item : find_item(compiler->problem->family->list, kind, name);
 }
 
+// What the name stands for, with its article; NULL: nothing. *span: where it was declared.
+static const char *kind_of(const Compiler *compiler, const Context *context, const char *name, Span *span) {
+    static const struct {
+        AstKind kind;
+        const char *text;
+    } KINDS[] = {{AST_OPTION, "an option"}, {AST_CONST, "a constant"},   {AST_PARAM, "a param"},
+                 {AST_DIM, "a dim"},        {AST_AXIS, "an axis"},       {AST_TENSOR, "a tensor"},
+                 {AST_HOOK, "a hook"},      {AST_FUNCTION, "a function"}};
+    if (find_binding(context, name))
+        return "a value";
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
+        ScopeKind scope;
+        const Ast *item = find_declared(compiler, KINDS[i].kind, name, context->scope, &scope);
+        if (item) {
+            *span = item->span;
+            return KINDS[i].text;
+        }
+    }
+    return NULL;
+}
+
 void unknown_name(Compiler *compiler, const Context *context, const char *name, Span span, const char *what) {
     enum { MOST = 256 };
     const char *names[MOST];
     int count = 0;
+    Span declared = {-1, 0, 0};
+    const char *kind = kind_of(compiler, context, name, &declared);
+    if (kind) {
+        DiagItem *error = diag_error(compiler->diag, span, "wrong-kind", "'%s' is %s; %s %s is needed here",
+                                     name, kind, strchr("aeiou", *what) ? "an" : "a", what);
+        if (declared.file >= 0)
+            diag_note(error, declared, "declared here");
+        return;
+    }
     for (const Binding *binding = context->names; binding && count < MOST; binding = binding->next)
         names[count++] = binding->name;
     const Ast *lists[] = {compiler->problem->family->list,

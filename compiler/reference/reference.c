@@ -199,6 +199,10 @@ static bool report(Diag *diag, const Program *program, const WorkerFault *fault)
     return !fault->bad_store && !fault->out_of_memory;
 }
 
+bool reference_check(Arena *arena, Diag *diag, const ReferenceProblem *problem) {
+    return program_compile(arena, diag, problem);
+}
+
 bool reference_evaluate(Arena *arena, Diag *diag, const ReferenceProblem *problem, ReferenceMode mode,
                         ReferenceResults *results) {
     *results = (ReferenceResults){0};

@@ -89,6 +89,9 @@ typedef struct {
 // and results are empty. Results are freed with reference_results_free.
 bool reference_evaluate(Arena *arena, Diag *diag, const ReferenceProblem *problem, ReferenceMode mode,
                         ReferenceResults *results);
+// What can be said of the reference without evaluating it: of the problem, lengths and data are not looked
+// at.
+bool reference_check(Arena *arena, Diag *diag, const ReferenceProblem *problem);
 void reference_results_free(ReferenceResults *results);
 
 // How far a kernel's output is from the exact result, beside how far the rounded computation is.

@@ -55,7 +55,7 @@ static void check_loop(Sema *sema, const bool *before) {
 }
 
 Stmt *control_if(Sema *sema, Scope *scope, const Ast *ast) {
-    Expr *condition = expr_cast(sema, stmt_value(sema, scope, ast->a), ELEM_BOOL);
+    Expr *condition = expr_cast(sema, stmt_value(sema, scope, ast->a), ELEM_BOOL, ast->a->span);
     if (condition && condition->kind == X_BOOL) {
         Stmt *group = stmt_make(sema, ST_IF, ast->span);
         group->value = condition;
@@ -97,8 +97,9 @@ static Stmt *unroll(Sema *sema, Scope *scope, const Ast *ast, const Ast *bind) {
     Stmt *first = NULL, **tail = &first;
     for (int64_t i = 0; i < count; i++) {
         if (++sema->unrolled > MAX_UNROLLED) {
-            diag_error(sema->diag, ast->span, "too-many", "constant loops expand to more than %d bodies",
-                       MAX_UNROLLED);
+            if (sema->unrolled == MAX_UNROLLED + 1)
+                diag_error(sema->diag, ast->span, "too-many", "constant loops expand to more than %d bodies",
+                           MAX_UNROLLED);
             return first;
         }
         // Slots taken in the body outlive one round under their indexed names, so they go into the outer
@@ -109,7 +110,7 @@ static Stmt *unroll(Sema *sema, Scope *scope, const Ast *ast, const Ast *bind) {
         *tail = stmt_read_list(sema, inner, ast->list2);
         for (Symbol *own = inner->symbols, *next; own; own = next) {
             next = own->next;
-            if (own->kind == SYM_SLOT && strchr(own->name, '[') && !scope_find(scope, own->name)) {
+            if (strchr(own->name, '[') && !scope_find(scope, own->name)) {
                 own->next = scope->symbols;
                 scope->symbols = own;
             }
@@ -241,7 +242,11 @@ void sema_role(Sema *sema, Role *role, const Ast *ast) {
         if (symbol)
             symbol->expr = expr_new(sema, X_REPLICA, REPLICA, ast->list->span);
     }
+    int errors = sema->diag->error_count;
     role->body = control_block(sema, scope, ast->list2);
+    sema->role = NULL;
+    if (sema->diag->error_count != errors || sema->unrolled > MAX_UNROLLED)
+        return;
     if (role->uses_values)
         check_kind(sema, role, role->body);
     else if (role->warps != 1 && !sema->diag->error_count) {
@@ -250,5 +255,4 @@ void sema_role(Sema *sema, Role *role, const Ast *ast) {
                        "role '%s' has %d warps but computes on no tile", role->name, role->warps);
         diag_help(item, "loads, stores and products are issued by one thread: 1 warp is enough");
     }
-    sema->role = NULL;
 }

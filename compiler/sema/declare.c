@@ -114,16 +114,27 @@ static void type_option(Sema *sema, const Ast *option, const char *value, Span s
     add_constant(sema, option->name, NULL, value, option->span);
 }
 
+static const char *constant_text(Sema *sema, const Expr *value) {
+    if (value->kind == X_BOOL)
+        return value->integer ? "true" : "false";
+    const char *text = arena_format(sema->arena, "%g", expr_constant(value));
+    return value->kind == X_FLOAT && !strpbrk(text, ".en") ? arena_format(sema->arena, "%s.0", text) : text;
+}
+
 static void number_option(Sema *sema, const Ast *option, Expr *value, Span span) {
     bool allowed = false;
+    Expr *first = NULL;
     for (const Ast *choice = option->list; choice && value; choice = choice->next) {
         Expr *candidate = sema_expr(sema, sema->family, choice);
-        allowed |=
-            candidate && expr_is_constant(candidate) && expr_constant(candidate) == expr_constant(value);
+        if (!candidate || candidate->kind != X_INT)
+            continue;
+        first = first ? first : candidate;
+        allowed |= value->kind == X_INT && candidate->integer == value->integer;
     }
     if (value && !allowed)
-        bad_choice(sema, option, arena_format(sema->arena, "%g", expr_constant(value)), span);
+        bad_choice(sema, option, constant_text(sema, value), span);
     Symbol *symbol = scope_add(sema, sema->family, SYM_VALUE, option->name, option->name_span);
+    value = allowed ? value : first;
     if (symbol)
         symbol->expr = value;
     if (value)
@@ -225,6 +236,11 @@ static void declare_tensor(Sema *sema, Scope *scope, const Ast *ast, bool from_k
     tensor->is_optional = ast->flag;
     tensor->from_kernel = from_kernel;
     tensor->span = ast->span;
+    if (tensor->is_optional && tensor->direction != TENSOR_OUT) {
+        DiagItem *item = diag_error(sema->diag, ast->span, "optional-input",
+                                    "tensor '%s' is read, so it can't be left out", ast->name);
+        diag_help(item, "only outputs are optional: nothing is stored when they are left out");
+    }
     Elem elem = declare_find_elem(sema, scope, ast->a->name, ast->a->span);
     tensor->elem = elem == ELEM_COUNT ? ELEM_F32 : elem;
     if (tensor->elem == ELEM_BOOL)
@@ -261,6 +277,12 @@ static void declare_param(Sema *sema, Scope *scope, const Ast *ast) {
         diag_error(sema->diag, ast->a->span, "not-constant", "the default of a param must be a constant");
         return;
     }
+    if (value && value->kind != X_INT && (value->kind == X_BOOL || param->elem == ELEM_I32)) {
+        diag_error(sema->diag, ast->a->span, "type-mismatch", "param '%s' is %s; its default can't be %s",
+                   ast->name, elem_name(param->elem),
+                   ast_text(sema->diag->sources, sema->arena, ast->a->span));
+        return;
+    }
     param->has_default = value != NULL;
     param->default_value = value ? expr_constant(value) : 0;
 }
@@ -274,6 +296,11 @@ static void declare_hook(Sema *sema, const Ast *ast) {
     if (strcmp(ast->name2, "f32") && strcmp(ast->name2, "i32") && strcmp(ast->name2, "bool"))
         diag_error(sema->diag, ast->name2_span, "unknown-type", "a hook gives f32, i32 or bool, not '%s'",
                    ast->name2);
+}
+
+static void declare_twice(Sema *sema, Span span, const char *name, Span first) {
+    DiagItem *item = diag_error(sema->diag, span, "duplicate-name", "'%s' is defined twice", name);
+    diag_note(item, first, "first defined here");
 }
 
 void declare_misplaced(Sema *sema, const Ast *item, const char *where) {
@@ -291,13 +318,18 @@ void declare_misplaced(Sema *sema, const Ast *item, const char *where) {
 }
 
 void declare_family(Sema *sema) {
+    const Ast *reference = NULL;
     for (const Ast *item = sema->parts->family->list; item; item = item->next)
         if (item->kind == AST_OPTION)
             declare_option(sema, item);
     for (const Ast *item = sema->parts->family->list; item; item = item->next)
         switch (item->kind) {
         case AST_OPTION:
+            break;
         case AST_REFERENCE:
+            if (reference)
+                declare_twice(sema, item->span, "reference", reference->span);
+            reference = item;
             break;
         case AST_AXIS:
             declare_axis(sema, item);
@@ -347,9 +379,7 @@ static void declare_math(Sema *sema, const Ast *math) {
         return;
     }
     if (hook->math) {
-        DiagItem *item =
-            diag_error(sema->diag, math->name_span, "duplicate-name", "'%s' is defined twice", math->name);
-        diag_note(item, hook->math->name_span, "first defined here");
+        declare_twice(sema, math->name_span, math->name, hook->math->name_span);
         return;
     }
     for (const Ast *own = math->list; own; own = own->next)

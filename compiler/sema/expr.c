@@ -72,9 +72,21 @@ static bool is_gone(Sema *sema, const Slot *slot, Span span) {
     return false;
 }
 
+// The take that would have bound this name, or the first of its array, was wrong and has been reported.
+static bool is_reported(Sema *sema, Scope *scope, const Ast *ast) {
+    bool is_index = ast->kind == AST_INDEX && ast->a->kind == AST_NAME;
+    const char *name = ast->kind == AST_NAME ? ast->name
+                       : is_index            ? arena_format(sema->arena, "%s[0]", ast->a->name)
+                                             : NULL;
+    const Symbol *symbol = name ? scope_find(scope, name) : NULL;
+    return symbol && symbol->kind == SYM_VALUE && !symbol->expr;
+}
+
 Slot *sema_slot(Sema *sema, Scope *scope, const Ast *ast) {
     int errors = sema->diag->error_count;
     const Symbol *symbol = slot_symbol(sema, scope, ast);
+    if (!symbol && is_reported(sema, scope, ast))
+        return NULL;
     if (!symbol && sema->diag->error_count == errors) {
         const char *text = ast_text(sema->diag->sources, sema->arena, ast->span);
         DiagItem *item = diag_error(sema->diag, ast->span, "unknown-slot",
@@ -298,7 +310,7 @@ Expr *sema_walk_predicate(Sema *sema, Walk *walk, Expr *row, Expr *col, Span spa
             symbol->expr = sema_field(sema, FIELD_LEN, i, 0, span);
     if ((symbol = scope_add(sema, scope, SYM_VALUE, "seq", walk->span)))
         symbol->expr = sema_field(sema, FIELD_SEQ, 0, 0, span);
-    Expr *value = expr_cast(sema, sema_expr(sema, scope, where), ELEM_BOOL);
+    Expr *value = expr_cast(sema, sema_expr(sema, scope, where), ELEM_BOOL, where->span);
     return expr_binary(sema, OP_AND, value, inside, span);
 }
 
@@ -345,6 +357,14 @@ static bool has_arguments(Sema *sema, const Ast *call, const char *name, int wan
 static Expr *reduce(Sema *sema, ReduceOp op, Expr *a, Span span) {
     if (!a)
         return NULL;
+    if (a->type.cols == EXTENT_ANY) {
+        DiagItem *item =
+            diag_error(sema->diag, span, "shape-mismatch",
+                       "nothing says how many columns a row of this has: it is %s", type_text(sema, a->type));
+        diag_help(item,
+                  "a taken tile in the same expression says it, or a variable: var x : f32[M, N] = ...;");
+        return NULL;
+    }
     if (a->type.cols == 1 || a->type.elem == ELEM_BOOL) {
         DiagItem *item =
             diag_error(sema->diag, span, "shape-mismatch", "a row reduction needs a tile of numbers, not %s",
@@ -390,6 +410,22 @@ static Expr *expand(Sema *sema, Symbol *callee, Scope *definition, const Ast *pa
     return value;
 }
 
+// A hook gives a value for each element of the tiles that it is called with, also when it doesn't use them.
+static Expr *spread(Sema *sema, Expr *value, Expr **args, int count, Span span) {
+    if (!value)
+        return NULL;
+    Type type = value->type;
+    for (int i = 0; i < count; i++)
+        if (args[i]->type.cols > 1 && !type_join(sema, type, args[i]->type, span, &type))
+            return NULL;
+    if (type.rows == value->type.rows && type.cols == value->type.cols)
+        return value;
+    Expr *expr = expr_new(sema, X_SELECT, type, span);
+    expr->a = expr_bool(sema, true, span);
+    expr->b = expr->c = value;
+    return expr;
+}
+
 static Expr *call_hook(Sema *sema, Symbol *hook, Expr **args, Span span) {
     Expr *value;
     if (hook->math) {
@@ -411,7 +447,8 @@ static Expr *call_hook(Sema *sema, Symbol *hook, Expr **args, Span span) {
     Elem elem = !strcmp(hook->ast->name2, "bool")  ? ELEM_BOOL
                 : !strcmp(hook->ast->name2, "i32") ? ELEM_I32
                                                    : ELEM_F32;
-    return expr_cast(sema, value, elem);
+    Span body = hook->math ? hook->math->a->span : hook->ast->a->span;
+    return spread(sema, expr_cast(sema, value, elem, body), args, list_length(hook->ast->list), span);
 }
 
 static Expr *call_value(Sema *sema, Scope *scope, const Ast *ast) {
@@ -458,7 +495,7 @@ static Expr *call_value(Sema *sema, Scope *scope, const Ast *ast) {
                        : NULL;
     if (!strcmp(name, "f32") || !strcmp(name, "i32"))
         return has_arguments(sema, ast, name, 1) && !bad
-                   ? expr_cast(sema, args[0], name[0] == 'f' ? ELEM_F32 : ELEM_I32)
+                   ? expr_cast(sema, args[0], name[0] == 'f' ? ELEM_F32 : ELEM_I32, ast->list->span)
                    : NULL;
     scope_unknown(sema, scope, name, ast->a->span, "function or hook");
     return NULL;
@@ -519,7 +556,7 @@ static Expr *index_value(Sema *sema, Scope *scope, const Ast *ast) {
     return NULL;
 }
 
-Expr *sema_expr(Sema *sema, Scope *scope, const Ast *ast) {
+static Expr *read_expr(Sema *sema, Scope *scope, const Ast *ast) {
     Expr *a, *b;
     switch (ast->kind) {
     case AST_INT:
@@ -566,4 +603,33 @@ Expr *sema_expr(Sema *sema, Scope *scope, const Ast *ast) {
         diag_error(sema->diag, ast->span, "not-a-value", "this is not a value");
         return NULL;
     }
+}
+
+enum { DEEPEST = 2000 };
+
+static int depth_of(Expr *expr) {
+    if (!expr || expr->depth)
+        return expr ? expr->depth : 0;
+    int deepest = 0;
+    Expr *const parts[] = {expr->a, expr->b, expr->c};
+    for (int i = 0; i < 3 + expr->arg_count; i++) {
+        int depth = depth_of(i < 3 ? parts[i] : expr->args[i - 3]);
+        deepest = depth > deepest ? depth : deepest;
+    }
+    return expr->depth = deepest + 1;
+}
+
+// Functions expand in place, so what is nested neither in the file nor in its functions may be deep all the
+// same.
+Expr *sema_expr(Sema *sema, Scope *scope, const Ast *ast) {
+    sema->nested++;
+    Expr *expr = sema->nested > DEEPEST ? NULL : read_expr(sema, scope, ast);
+    bool is_too_deep = sema->nested > DEEPEST || depth_of(expr) > DEEPEST;
+    if (is_too_deep && !sema->is_too_deep) {
+        sema->is_too_deep = true;
+        diag_error(sema->diag, ast->span, "too-many",
+                   "this is nested too deeply, with the functions that it calls expanded in place");
+    }
+    sema->nested--;
+    return is_too_deep ? NULL : expr;
 }

@@ -78,13 +78,13 @@ bool type_join(Sema *sema, Type a, Type b, Span span, Type *joined) {
     return false;
 }
 
-Expr *expr_cast(Sema *sema, Expr *expr, Elem elem) {
+Expr *expr_cast(Sema *sema, Expr *expr, Elem elem, Span span) {
     if (!expr || expr->type.elem == elem)
         return expr;
     if (expr->type.elem == ELEM_BOOL || elem == ELEM_BOOL) {
         bool is_condition = expr->type.elem == ELEM_BOOL;
         DiagItem *item =
-            diag_error(sema->diag, expr->span, "type-mismatch", "this is %s, but %s is needed",
+            diag_error(sema->diag, span, "type-mismatch", "this is %s, but %s is needed",
                        is_condition ? "a condition" : "a number", is_condition ? "a number" : "a condition");
         diag_help(item, is_condition ? "choose numbers by it: condition ? 1 : 0"
                                      : "compare the number with another, with == != < > <= or >=");
@@ -92,8 +92,13 @@ Expr *expr_cast(Sema *sema, Expr *expr, Elem elem) {
     }
     if (expr->kind == X_INT && elem == ELEM_F32)
         return expr_float(sema, (double)expr->integer, expr->span);
-    if (expr->kind == X_FLOAT && elem == ELEM_I32)
-        return expr_int(sema, (int64_t)expr->real, expr->span);
+    if (expr->kind == X_FLOAT && elem == ELEM_I32) {
+        double whole = trunc(expr->real);
+        if (whole >= INT32_MIN && whole <= INT32_MAX)
+            return expr_int(sema, (int64_t)whole, expr->span);
+        diag_error(sema->diag, span, "constant-range", "%g does not fit in i32", expr->real);
+        return NULL;
+    }
     Type type = expr->type;
     type.elem = elem;
     Expr *cast = expr_new(sema, X_CAST, type, expr->span);
@@ -105,14 +110,14 @@ Expr *expr_unary(Sema *sema, int op, Expr *a, Span span) {
     if (!a)
         return NULL;
     if (op == '!') {
-        a = expr_cast(sema, a, ELEM_BOOL);
+        a = expr_cast(sema, a, ELEM_BOOL, span);
         if (!a)
             return NULL;
         if (a->kind == X_BOOL)
             return expr_bool(sema, !a->integer, span);
     } else {
         if (a->type.elem == ELEM_BOOL)
-            return expr_cast(sema, a, ELEM_F32);
+            return expr_cast(sema, a, ELEM_F32, span);
         if (a->kind == X_INT)
             return expr_int(sema, -a->integer, span);
         if (a->kind == X_FLOAT)
@@ -234,8 +239,8 @@ Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span) {
     Elem elem = is_logical(op)                                         ? ELEM_BOOL
                 : a->type.elem == ELEM_F32 || b->type.elem == ELEM_F32 ? ELEM_F32
                                                                        : a->type.elem;
-    a = expr_cast(sema, a, elem);
-    b = expr_cast(sema, b, elem);
+    a = expr_cast(sema, a, elem, span);
+    b = expr_cast(sema, b, elem, span);
     Type type;
     if (!a || !b || !type_join(sema, a->type, b->type, span, &type))
         return NULL;
@@ -273,12 +278,12 @@ Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span) {
 }
 
 Expr *expr_select(Sema *sema, Expr *condition, Expr *a, Expr *b, Span span) {
-    condition = expr_cast(sema, condition, ELEM_BOOL);
+    condition = expr_cast(sema, condition, ELEM_BOOL, span);
     if (!condition || !a || !b)
         return NULL;
     Elem elem = a->type.elem == ELEM_F32 || b->type.elem == ELEM_F32 ? ELEM_F32 : a->type.elem;
-    a = expr_cast(sema, a, elem);
-    b = expr_cast(sema, b, elem);
+    a = expr_cast(sema, a, elem, span);
+    b = expr_cast(sema, b, elem, span);
     Type type;
     if (!a || !b || !type_join(sema, a->type, b->type, span, &type))
         return NULL;
@@ -332,8 +337,8 @@ Expr *expr_math(Sema *sema, MathOp op, Expr *a, Expr *b, Span span) {
     bool keeps_integers = op == MATH_ABS || op == MATH_MIN || op == MATH_MAX;
     Elem elem =
         keeps_integers && a->type.elem == ELEM_I32 && (!b || b->type.elem == ELEM_I32) ? ELEM_I32 : ELEM_F32;
-    a = expr_cast(sema, a, elem);
-    b = expr_cast(sema, b, elem);
+    a = expr_cast(sema, a, elem, span);
+    b = expr_cast(sema, b, elem, span);
     if (!a)
         return NULL;
     Type type = a->type;

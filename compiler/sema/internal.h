@@ -88,6 +88,8 @@ typedef struct {
     Held *held;
     bool in_tiles;
     const Turn *turn; // whose statements are being read
+    int nested;       // expressions being read within each other
+    bool is_too_deep; // told once
     int expanded;     // functions and hooks expanded in place so far, likewise
     int unrolled;     // statements made by constant loops so far: a bound against runaway specs
 } Sema;
@@ -106,7 +108,8 @@ Expr *expr_new(Sema *sema, ExprKind kind, Type type, Span span);
 Expr *expr_int(Sema *sema, int64_t value, Span span);
 Expr *expr_float(Sema *sema, double value, Span span);
 Expr *expr_bool(Sema *sema, bool value, Span span);
-Expr *expr_cast(Sema *sema, Expr *expr, Elem elem);
+// span: where the value is used; an expression may come from elsewhere.
+Expr *expr_cast(Sema *sema, Expr *expr, Elem elem, Span span);
 Expr *expr_unary(Sema *sema, int op, Expr *a, Span span);
 Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span);
 Expr *expr_select(Sema *sema, Expr *condition, Expr *a, Expr *b, Span span);

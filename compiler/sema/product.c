@@ -176,7 +176,7 @@ static bool result_fits(Sema *sema, const Slot *into, const Product *product, Sp
 static bool read_fresh(Sema *sema, Scope *scope, const Ast *fresh, Stmt *stmt) {
     if (!fresh)
         return true;
-    stmt->fresh = expr_cast(sema, sema_expr(sema, scope, fresh), ELEM_BOOL);
+    stmt->fresh = expr_cast(sema, sema_expr(sema, scope, fresh), ELEM_BOOL, fresh->span);
     if (!stmt->fresh || type_is_uniform(stmt->fresh->type))
         return stmt->fresh != NULL;
     diag_error(sema->diag, fresh->span, "not-uniform", "'fresh if' needs one condition for the whole tile");

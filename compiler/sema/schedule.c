@@ -63,7 +63,9 @@ static void declare_buffer(Sema *sema, const Ast *ast) {
                    ast->name, ast->a->name);
     buffer->rows = (int)extents[0];
     buffer->cols = (int)extents[1];
-    if (ast->name2)
+    if (ast->name2 && scope_find(sema->schedule, ast->name2) == symbol)
+        diag_error(sema->diag, ast->span, "bad-over", "buffer '%s' can't lie over itself", ast->name);
+    else if (ast->name2)
         buffer->over = shared_buffer(sema, ast, buffer);
     if (!good)
         return;
@@ -214,6 +216,26 @@ static bool blocks_of(Sema *sema, const Ast *bind, int *axis, int64_t *size) {
     return sema_constant_int(sema, sema->schedule, call->list->next, "the size of a block", 1, 65536, size);
 }
 
+// What the grid is over are members of its tiles, beside seq, len_<axis> and the walks.
+static bool grid_name_is_free(Sema *sema, const Ast *list, const Ast *bind) {
+    const Ast *other = list;
+    while (other != bind && strcmp(other->name, bind->name))
+        other = other->next;
+    bool is_given = !strcmp(bind->name, "seq");
+    if (!strncmp(bind->name, "len_", 4))
+        for (int i = 0; i < sema->plan->axis_count; i++)
+            is_given |= !strcmp(sema->plan->axes[i].name, bind->name + 4);
+    if (other == bind && !is_given)
+        return true;
+    DiagItem *item =
+        diag_error(sema->diag, bind->span, "duplicate-name", "a tile has a '%s' already", bind->name);
+    if (other != bind)
+        diag_note(item, other->span, "declared here");
+    else
+        diag_help(item, "every tile has seq and len_<axis>; choose another name");
+    return false;
+}
+
 static void declare_grid(Sema *sema, const Ast *ast) {
     Plan *plan = sema->plan;
     Symbol *symbol = scope_add(sema, sema->schedule, SYM_TILES, ast->name, ast->name_span);
@@ -227,7 +249,13 @@ static void declare_grid(Sema *sema, const Ast *ast) {
     sema->tiles = symbol;
     for (const Ast *bind = ast->list; bind; bind = bind->next) {
         Symbol *dim = bind->a->kind == AST_NAME ? scope_find(sema->schedule, bind->a->name) : NULL;
+        if (!grid_name_is_free(sema, ast->list, bind))
+            continue;
         if (dim && dim->kind == SYM_DIM) {
+            for (int i = 0; i < plan->factor_count; i++)
+                if (plan->factors[i].dim == dim->index)
+                    diag_error(sema->diag, bind->span, "bad-grid", "the grid is over dim '%s' twice",
+                               bind->a->name);
             if (!declare_grows(sema, plan->factor_count, bind->span, "factors"))
                 return;
             plan->factors[plan->factor_count].name = bind->name;
@@ -241,7 +269,11 @@ static void declare_grid(Sema *sema, const Ast *ast) {
         }
         TileAxis *tile = &plan->tile_axes[plan->tile_axis_count];
         if (!blocks_of(sema, bind, &tile->axis, &tile->size))
-            return;
+            continue;
+        for (int i = 0; i < plan->tile_axis_count; i++)
+            if (plan->tile_axes[i].axis == tile->axis)
+                diag_error(sema->diag, bind->span, "bad-grid", "the grid is over axis '%s' twice",
+                           plan->axes[tile->axis].name);
         tile->name = bind->name;
         plan->tile_axis_count++;
         plan_field(plan, FIELD_START, tile->axis, 0);
@@ -277,6 +309,11 @@ static void declare_walk(Sema *sema, const Ast *ast) {
     walk->name = ast->name;
     walk->span = ast->span;
     walk->block_name = ast->list->name;
+    static const char *const TAKEN[] = {"index", "first", "last", "full"};
+    for (size_t i = 0; i < sizeof TAKEN / sizeof TAKEN[0]; i++)
+        if (!strcmp(walk->block_name, TAKEN[i]))
+            diag_error(sema->diag, ast->list->span, "duplicate-name",
+                       "every block has a '%s' already; choose another name", TAKEN[i]);
     if (!blocks_of(sema, ast->list, &walk->axis, &walk->size))
         return;
     plan_field(sema->plan, FIELD_LEN, walk->axis, 0);

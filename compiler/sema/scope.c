@@ -58,6 +58,14 @@ void scope_unknown(Sema *sema, Scope *scope, const char *name, Span span, const 
             names[count++] = symbol->name;
     if (sema->lost_name) // one of two that were declared alike may have been meant to be it
         return;
+    const Symbol *other = scope_find(scope, name);
+    if (other) {
+        DiagItem *item = diag_error(sema->diag, span, "wrong-kind", "'%s' is %s; %s %s is needed here", name,
+                                    symbol_kind_text(other->kind), strchr("aeiou", *what) ? "an" : "a", what);
+        if (other->span.file >= 0)
+            diag_note(item, other->span, "declared here");
+        return;
+    }
     for (int i = 0; !strncmp(what, "function", 8) && count < MOST && sema_math_name(i); i++)
         names[count++] = sema_math_name(i);
     DiagItem *item =

@@ -124,11 +124,20 @@ static void read_defines(Sema *sema) {
         }
         Define *define = &sema->defines[i];
         define->name = arena_copy(sema->arena, text, (size_t)(equals - text));
+        for (int k = 0; k < i; k++)
+            if (sema->defines[k].name && !strcmp(sema->defines[k].name, define->name)) {
+                diag_error(sema->diag, (Span){file, 0, (int)strlen(text)}, "bad-define",
+                           "-D %s is given twice", define->name);
+                define->used = true;
+                break;
+            }
         define->text = equals + 1;
         int value = source_add(sema->diag->sources, "<-D>", define->text, strlen(define->text));
         int errors = sema->diag->error_count;
         Ast *ast = parse_expression(sema->arena, sema->diag, value);
-        if (sema->diag->error_count != errors || !ast || ast->kind == AST_NAME)
+        if (sema->diag->error_count != errors)
+            define->name = NULL; // told; the constant keeps its own value
+        if (!define->name || !ast || ast->kind == AST_NAME)
             continue; // a name: the value of a type option
         define->value = sema_expr(sema, sema->global, ast);
     }
@@ -201,6 +210,10 @@ static void read_roles(Sema *sema) {
         if (symbol && symbol->kind == SYM_ROLE && symbol->span.start == item->name_span.start)
             sema_role(sema, symbol->role, item);
     }
+    // A slot that is taken and freed without a look at it is freed by threads.
+    for (int i = 0; i < sema->plan->pipe_count; i++)
+        if (sema->plan->pipes[i]->used_by == ENGINE_NONE && sema->plan->pipes[i]->to_span.end)
+            sema->plan->pipes[i]->used_by = ENGINE_THREADS;
 }
 
 Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions *options, SemaParts *parts) {

@@ -192,6 +192,4 @@ void slot_hand_on(Sema *sema, const Slot *slot, Span span) {
     held->gone = true;
     held->gone_span = span;
     held->gone_to = slot->pipe;
-    if (slot->handed_from->pipe->used_by == ENGINE_NONE)
-        slot->handed_from->pipe->used_by = ENGINE_THREADS;
 }

@@ -176,8 +176,6 @@ static Stmt *read_free(Sema *sema, Scope *scope, const Ast *ast) {
     Held *held = slot_find_held(sema, slot);
     held->gone = true;
     held->gone_span = ast->span;
-    if (slot->pipe->used_by == ENGINE_NONE)
-        slot->pipe->used_by = ENGINE_THREADS;
     Stmt *stmt = stmt_make(sema, ST_FREE, ast->span);
     stmt->slot = slot;
     return stmt;
@@ -206,6 +204,29 @@ static Stmt *read_update(Sema *sema, Scope *scope, const Ast *ast) {
     return stmt;
 }
 
+// Each element of the value needs a place of its own, and their number must be known.
+static bool store_has_places(Sema *sema, const Stmt *stmt, Type whole, Span span) {
+    bool rows = false, cols = false;
+    for (int i = 0; i < sema->plan->tensors[stmt->tensor.tensor].rank; i++) {
+        rows |= stmt->tensor.at[i]->type.rows != 1;
+        cols |= stmt->tensor.at[i]->type.cols != 1;
+    }
+    if ((stmt->value->type.rows != 1 && !rows) || (stmt->value->type.cols != 1 && !cols)) {
+        const char *missing = stmt->value->type.rows != 1 && !rows ? "rows" : "cols";
+        DiagItem *item =
+            diag_error(sema->diag, span, "shape-mismatch", "all %s of %s would be stored to one element",
+                       *missing == 'r' ? "rows" : "columns", type_text(sema, stmt->value->type));
+        diag_help(item, "let a position depend on '%s'", missing);
+        return false;
+    }
+    if (whole.cols != EXTENT_ANY)
+        return true;
+    DiagItem *item =
+        diag_error(sema->diag, span, "shape-mismatch", "nothing says how many columns are stored here");
+    diag_help(item, "the value must be a tile, or a variable: var x : f32[M, N] = ...;");
+    return false;
+}
+
 static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
     if (!tile_is_tensor(scope, ast->a)) {
         const Ast *name = ast->a->kind == AST_INDEX ? ast->a->a : ast->a;
@@ -232,6 +253,15 @@ static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
     Symbol *source = name ? scope_find(scope, name) : NULL;
     if (source && source->kind == SYM_SLOT && source->slot &&
         source->slot->pipe->buffer->space == SPACE_SMEM && source->slot->pipe->buffer->rank == 2) {
+        const Tensor *tensor = &sema->plan->tensors[stmt->tensor.tensor];
+        if (tensor->is_optional) {
+            DiagItem *item =
+                diag_error(sema->diag, ast->span, "optional-tile",
+                           "whole tiles can't be stored to '%s', which may be left out", tensor->name);
+            diag_note(item, tensor->span, "declared here");
+            diag_help(item, "store its values from a role's threads: store T[..., rows, cols] = x;");
+            return NULL;
+        }
         stmt->kind = ST_STORE_TILE;
         stmt->source = sema_slot(sema, scope, ast->b);
         if (!stmt->source)
@@ -248,8 +278,10 @@ static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
     for (int i = 0; i < sema->plan->tensors[stmt->tensor.tensor].rank; i++)
         if (!type_join(sema, type, stmt->tensor.at[i]->type, ast->span, &type))
             return NULL;
+    if (!store_has_places(sema, stmt, type, ast->span))
+        return NULL;
     Elem elem = sema->plan->tensors[stmt->tensor.tensor].elem;
-    stmt->value = expr_cast(sema, stmt->value, elem_is_float(elem) ? ELEM_F32 : elem);
+    stmt->value = expr_cast(sema, stmt->value, elem_is_float(elem) ? ELEM_F32 : elem, ast->b->span);
     return stmt->value ? stmt : NULL;
 }
 
@@ -318,7 +350,7 @@ static Stmt *declared_var(Sema *sema, Scope *scope, const Ast *ast) {
     for (const Ast *extent = ast->b->list; extent && rank < 2; extent = extent->next)
         if (!sema_constant_int(sema, scope, extent, "the extent of a variable", 1, 4096, &extents[rank++]))
             return NULL;
-    Expr *value = expr_cast(sema, stmt_value(sema, scope, ast->a), elem);
+    Expr *value = expr_cast(sema, stmt_value(sema, scope, ast->a), elem, ast->a->span);
     if (!value)
         return NULL;
     Type type = {elem, (int)extents[0], (int)extents[1]}, joined;
@@ -400,7 +432,7 @@ static Stmt *read_assign(Sema *sema, Scope *scope, const Ast *ast) {
     }
     if (product_is(ast->b))
         return product_into(sema, scope, local, ast, NULL, false);
-    Expr *value = expr_cast(sema, stmt_value(sema, scope, ast->b), local->type.elem);
+    Expr *value = expr_cast(sema, stmt_value(sema, scope, ast->b), local->type.elem, ast->b->span);
     Type joined;
     if (!value || !type_join(sema, local->type, value->type, ast->span, &joined))
         return NULL;

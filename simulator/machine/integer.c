@@ -42,6 +42,8 @@ WORDS(run_min_s32, (int32_t)a < (int32_t)b ? a : b)
 WORDS(run_max_s32, (int32_t)a > (int32_t)b ? a : b)
 WORDS(run_min_u32, a < b ? a : b)
 WORDS(run_max_u32, a > b ? a : b)
+WORDS(run_min_relu, (int32_t)a <= 0 || (int32_t)b <= 0 ? 0 : a < b ? a : b)
+WORDS(run_max_relu, (int32_t)a <= 0 && (int32_t)b <= 0 ? 0 : (int32_t)a > (int32_t)b ? a : b)
 WORDS(run_mad32, a *b + c)
 
 // ---------------------------------------------------------------- any integer width
@@ -186,8 +188,12 @@ static uint64_t compute_int(const Op *op, const uint64_t v[5]) {
     case INT_REM:
         return divide_int(a, b, op->type, true);
     case INT_MIN:
+        if (op->mode2 && ((int64_t)a <= 0 || (int64_t)b <= 0))
+            return 0;
         return is_signed(op->type) ? ((int64_t)a < (int64_t)b ? a : b) : a < b ? a : b;
     case INT_MAX:
+        if (op->mode2 && (int64_t)a <= 0 && (int64_t)b <= 0)
+            return 0;
         return is_signed(op->type) ? ((int64_t)a > (int64_t)b ? a : b) : a > b ? a : b;
     case INT_AND:
         return a & b;
@@ -325,8 +331,9 @@ static void run_logic_predicate(Warp *warp, const Op *op, uint32_t mask) {
 }
 
 static bool decode_int(Decoder *d, Op *op) {
-    static const char *const ALLOWED[] = {"lo",  "hi",  "wide", "sat", "shiftamt", "f4e",  "b4e",   "rc8",
-                                          "ecl", "ecr", "rc16", "l",   "r",        "wrap", "clamp", NULL};
+    static const char *const ALLOWED[] = {"lo",  "hi",   "wide",  "sat",  "shiftamt", "f4e",
+                                          "b4e", "rc8",  "ecl",   "ecr",  "rc16",     "l",
+                                          "r",   "wrap", "clamp", "relu", NULL};
     op->type = last_type(d);
     if (op->type == TYPE_NONE || is_float(op->type) || op->type == PTX_F16X2 || !only(d, ALLOWED))
         return false;
@@ -343,6 +350,10 @@ static bool decode_int(Decoder *d, Op *op) {
     }
     if (op->mode == INT_BFIND)
         op->mode2 = has(d, "shiftamt");
+    bool relu = has(d, "relu"); // of signed words alone: a negative result becomes 0
+    if (relu && ((op->mode != INT_MIN && op->mode != INT_MAX) || op->type != PTX_S32))
+        return false;
+    op->mode2 |= relu;
     static const char *const PERMUTES[] = {"", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
     for (int i = 1; i < 7 && op->mode == INT_PRMT; i++)
         if (has(d, PERMUTES[i]))
@@ -357,7 +368,10 @@ static bool decode_int(Decoder *d, Op *op) {
     bool words = bits_of(op->type) == 32 && !op->saturate && op->mode == form->mode;
     for (int i = 0; i < op->operand_count; i++)
         words &= op->operands[i].bytes == 4 && op->operands[i].at >= 0;
-    op->run = words && form->words_s ? (is_signed(op->type) ? form->words_s : form->words_u) : run_int;
+    OpRun fast = is_signed(op->type) ? form->words_s : form->words_u;
+    if (relu)
+        fast = op->mode == INT_MIN ? run_min_relu : run_max_relu;
+    op->run = words && fast ? fast : run_int;
     return true;
 }
 

@@ -86,6 +86,8 @@ static void a_kernel_with_other_math_fails(void **state) {
 
 static const Case WRONG_USAGE[] = {
     {"matmul --lens 1,x", 2, "'1,x'"},
+    {"matmul --lens ''", 2, "--lens wants"},
+    {"matmul --seed 9223372036854775807", 2, "there are no 1 seeds from there on"},
     {"matmul --lens 'z=1'", 2, "no axis 'z'"},
     {"matmul --lens 'm=1;n=1,2;k=1'", 2, "axis n has 2 lengths"},
     {"matmul --lens 3000000000", 2, "--lens wants"},
@@ -101,6 +103,20 @@ static const Case WRONG_USAGE[] = {
     {"matmul --device nowhere", 3, "nowhere"},
     {"matmul --device sim:sm_1", 3, "sm_1"},
     {"matmul --lens-file absent", 3, "can't read absent"},
+    {"matmul --lens-file /", 3, "can't read /: Is a directory"},
+    {"matmul --lens-file /dev/null", 2, "/dev/null holds no length"},
+    {"matmul --lens-file /dev/zero", 2, "/dev/zero:1: not a length"},
+    {"printf '12\\0junk\n' > lens; matmul --lens-file lens; s=$?; rm lens; exit $s", 2,
+     "lens:1: not a length"},
+    {"sed 's/A\\[i, p\\]/Z[i, p]/' $R/examples/matmul.jfa > other.jfa; jfac check other.jfa; s=$?; rm "
+     "other.jfa; exit $s",
+     1, "other.jfa:19:39: error: there is no tensor named 'Z' here"},
+    {"sed 's/dtype bf16;/dtype bf16; epilogue (x, row) => x + (row == 0);/' $R/examples/matmul.jfa > "
+     "other.jfa\n"
+     "jfac check other.jfa; s=$?; rm other.jfa; exit $s",
+     1, "other.jfa:137:"},
+    {"jfac check $R/examples/matmul.jfa -D dtype=f16", 0, "no errors"},
+    {"jfac check $R/examples/matmul.jfa -D STAGES=2 -D STAGES=3", 1, "-D STAGES is given twice"},
     {"matmul --image absent", 3, "can't read absent"},
     {"echo 7x > lens; matmul --lens-file lens; s=$?; rm lens; exit $s", 2, "lens:1: not a length"},
 };

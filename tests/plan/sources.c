@@ -44,13 +44,13 @@ Program *program_open(const char *path) {
 
 static int changed_file(Program *program, const char *path, const char *from, const char *to) {
     const char *reason = "";
-    int file =
-        source_read(&program->sources, arena_format(program->arena, "%s/%s", JFA_REPOSITORY, path), &reason);
-    if (file < 0)
+    SourceSet kept = {.arena =
+                          program->arena}; // the program's first file is that of the kernel, as it is now
+    if (source_read(&kept, arena_format(program->arena, "%s/%s", JFA_REPOSITORY, path), &reason) < 0)
         fail_msg("%s: %s", path, reason);
-    const char *text = program->sources.files[file].text, *at = from ? strstr(text, from) : NULL;
+    const char *text = kept.files[0].text, *at = from ? strstr(text, from) : NULL;
     if (!from)
-        return file;
+        return source_add(&program->sources, path, text, strlen(text));
     if (!at)
         fail_msg("'%s' doesn't stand in %s", from, path);
     const char *changed =

@@ -1,0 +1,162 @@
+// Edits of a good program that make it wrong: what is said, that it is said where it is wrong, and that what
+// follows from it isn't told as well.
+#include "tests/plan/sources.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define KERNEL "examples/dense.jfa"
+#define FAMILY "templates/attention.jfa"
+#define SCHEDULE "templates/attention_sm100.jfa"
+#define MATH "  dtype    bf16;\n"
+
+typedef struct {
+    const char *name, *path, *from, *to;
+    const char *says;
+    int errors; // that are printed with their places
+} Case;
+
+static const Case CASES[] = {
+    {"an input is not optional", KERNEL, MATH, MATH "tensor w : in f32[heads] optional;",
+     "tensor 'w' is read, so it can't be left out", 1},
+    {"what may be left out is not stored by tiles", FAMILY, "O   : out dtype[q, heads, head_dim];",
+     "O   : out dtype[q, heads, head_dim] optional;",
+     "whole tiles can't be stored to 'O', which may be left out", 1},
+    {"names are not longer than a kernel can say", KERNEL, MATH,
+     MATH "param a23456789012345678901234567890123456789012345678901234567890123 : i32;\n"
+          "param a234567890123456789012345678901234567890123456789012345678901234 : i32;",
+     "dense.jfa:9:7: error: a name has at most 63 characters", 1},
+    {"a mask of the wrong type is told where it is written", KERNEL, MATH, MATH "mask (q, k) => !q >= k;",
+     "examples/dense.jfa:8:16: error: this is a number, but a condition is needed", 1},
+    {"so is a score", KERNEL, MATH, MATH "score (s) => s < 1;",
+     "examples/dense.jfa:8:14: error: this is a condition, but a number is needed", 1},
+    {"a default of a param must be of its type", KERNEL, MATH, MATH "param p : i32 = 0.5;",
+     "param 'p' is i32; its default can't be 0.5", 1},
+    {"a condition is no default", KERNEL, MATH, MATH "param p : f32 = true;", "its default can't be true", 1},
+    {"an infinity is no integer", KERNEL, MATH, MATH "const X = i32(inf);", "inf does not fit in i32", 1},
+    {"nor is a large float", KERNEL, MATH, MATH "const X = i32(-1e30);", "-1e+30 does not fit in i32", 1},
+    {"an option is set once", KERNEL, MATH, MATH MATH, "'dtype' is said twice", 1},
+    {"an integer option takes no float", KERNEL, "head_dim 128;", "head_dim 128.0;",
+     "head_dim can't be 128.0", 1},
+    {"a family has one reference", FAMILY, "  reference {", "  reference { }\n  reference {",
+     "'reference' is defined twice", 1},
+    {"a row reduction needs a number of columns", SCHEDULE, "rowmax(z)", "rowmax(cols)",
+     "nothing says how many columns a row of this has: it is i32[1, cols]", 1},
+    {"a grid is over a dim once", SCHEDULE, "head in heads,", "head in heads, other in heads,",
+     "the grid is over dim 'heads' twice", 1},
+    {"a grid is over an axis once", SCHEDULE, "blocks(q, PAIR * M))",
+     "blocks(q, PAIR * M), j in blocks(q, M))", "the grid is over axis 'q' twice", 1},
+    {"what a grid is over has names of its own", SCHEDULE, "head in heads,",
+     "head in heads, head in kv_heads,", "a tile has a 'head' already", 1},
+    {"seq is every tile's", SCHEDULE, "head in heads,", "head in heads, seq in kv_heads,",
+     "a tile has a 'seq' already", 1},
+    {"so are lengths", SCHEDULE, "head in heads,", "head in heads, len_k in kv_heads,",
+     "a tile has a 'len_k' already", 1},
+    {"first is every block's", SCHEDULE, "walk kv over j in",
+     "walk other over first in blocks(k, N);\n  walk kv over j in", "every block has a 'first' already", 1},
+    {"a row is not stored to one element", SCHEDULE, "store LSE[t.head, row] = l",
+     "store LSE[t.head, t.i] = l", "all rows of f32[128] would be stored to one element", 1},
+    {"nor are columns", SCHEDULE, "        m = m1;", "        m = m1;\nstore LSE[t.head, row] = z;",
+     "all columns of f32[128, 128] would be stored to one element", 1},
+    {"a store needs a number of columns", SCHEDULE, "store LSE[t.head, row] = l",
+     "store LSE[t.head, row + cols] = l", "nothing says how many columns are stored here", 1},
+    {"a buffer doesn't lie over itself", SCHEDULE, "dtype[M, D] over qs", "dtype[M, D] over out",
+     "buffer 'out' can't lie over itself", 1},
+    {"a name of another kind is told as what it is", SCHEDULE, ": qs    load ", ": load  load ",
+     "'load' is a role; a buffer is needed here", 1},
+    {"a wrong buffer is told once, without its pipes and their slots", SCHEDULE, "smem kvs   [STAGES]",
+     "smem kvs   [0]", "the depth of a buffer is 0", 1},
+    {"constant loops that expand too far are told once", SCHEDULE, "        m = m1;",
+     "        m = m1;\nfor a in 256 { for c in 256 { l = l + c; } }",
+     "constant loops expand to more than 4096", 1},
+    {"an empty fill is told", SCHEDULE, "put scores[g] = a[g] @ k^T;", "fill d = scores[g] { }",
+     "nothing is written to 'd' in this 'fill'", 1},
+};
+
+static int count_of(const char *text, const char *part) {
+    int count = 0;
+    for (; (text = strstr(text, part)); text += strlen(part))
+        count++;
+    return count;
+}
+
+static void check_case(void **state) {
+    const Case *test = *state;
+    Program *program = program_edited(test->path, test->from, test->to);
+    const char *text = program_messages(program);
+    if (!strstr(text, test->says) || !program->diag.error_count ||
+        count_of(text, ": error: ") != test->errors || program->plan)
+        fail_msg("%s: %d errors:\n%s", test->name, program->diag.error_count, text);
+    program_free(program);
+}
+
+// fn f0(x) => x BODY; fn f1(x) => f0(x) BODY; ...: each in the one before, `depth` of them.
+static Program *chain(int depth) {
+    char *text = malloc((size_t)depth * 64 + 256), *end = text;
+    assert_non_null(text);
+    end += sprintf(end, "%sfn f0(x) => x + 1;\n", MATH);
+    for (int i = 1; i < depth; i++)
+        end += sprintf(end, "fn f%d(x) => 1 - (2 * f%d(x));\n", i, i - 1);
+    sprintf(end, "score (s) => f%d(s);\n", depth - 1);
+    Program *program = program_edited(KERNEL, MATH, text);
+    free(text);
+    return program;
+}
+
+static void functions_expand_to_a_depth_that_is_bounded(void **state) {
+    (void)state;
+    Program *program = chain(200);
+    assert_string_equal(program_messages(program), "");
+    program_free(program);
+    program = chain(9000);
+    const char *text = program_messages(program);
+    if (count_of(text, ": error: ") != 1 || !strstr(text, "nested too deeply, with the functions"))
+        fail_msg("%s", text);
+    program_free(program);
+}
+
+// What a hook gives has a value for each element of the tile that it was called with, used or not: a row of
+// it can be reduced.
+static void a_hook_gives_a_tile_for_a_tile(void **state) {
+    (void)state;
+    static const char *const SCORES[] = {"score (q) => q;", "score (q, k) => q - k;", "score (s) => 0.5;"};
+    for (size_t i = 0; i < sizeof SCORES / sizeof SCORES[0]; i++) {
+        char text[256];
+        strcpy(text, MATH);
+        strcat(text, SCORES[i]);
+        Program *program = program_edited(KERNEL, MATH, text);
+        assert_string_equal(program_messages(program), "");
+        assert_non_null(program->plan);
+        program_free(program);
+    }
+}
+
+// Which engine uses a pipe is what some take does with it, not what the first one does.
+static void a_slot_may_be_freed_unused(void **state) {
+    (void)state;
+    Program *program = program_edited(SCHEDULE, "put scores[g] = a[g] @ k^T;",
+                                      "fill d = scores[g] { d += a[g] @ k^T fresh if true; }");
+    assert_string_equal(program_messages(program), "");
+    program_free(program);
+    program = program_edited(SCHEDULE, "        take k = kv_in;",
+                             "        take n = kv_in; free n; take k = kv_in;");
+    assert_string_equal(program_messages(program), "");
+    assert_non_null(program->plan);
+    program_free(program);
+}
+
+int main(void) {
+    enum { COUNT = sizeof CASES / sizeof CASES[0] };
+    struct CMUnitTest tests[COUNT + 3] = {cmocka_unit_test(a_slot_may_be_freed_unused),
+                                          cmocka_unit_test(functions_expand_to_a_depth_that_is_bounded),
+                                          cmocka_unit_test(a_hook_gives_a_tile_for_a_tile)};
+    for (int i = 0; i < COUNT; i++)
+        tests[i + 3] = (struct CMUnitTest){
+            .name = CASES[i].name, .test_func = check_case, .initial_state = (void *)&CASES[i]};
+    return _cmocka_run_group_tests("sema", tests, COUNT + 3, NULL, NULL);
+}
