@@ -7,13 +7,28 @@
 #include "runtime/error.h"
 #include "runtime/manifest.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+
+// Device memory.
+typedef struct {
+    uint64_t address;
+    size_t bytes;
+} jfa_memory;
+
+typedef struct jfa_loaded jfa_loaded;
+
+enum { JFA_MOST_SPARES = 16 };
 
 struct jfa_device {
     const jfa_backend *backend;
     void *handle;
     jfa_device_props props;
     atomic_int module_count;
+    pthread_mutex_t lock; // of what follows (cache.c)
+    jfa_loaded *images;
+    jfa_memory spares[JFA_MOST_SPARES];
+    int spare_count;
 };
 
 struct jfa_kernel {
@@ -24,7 +39,7 @@ struct jfa_kernel {
 
 struct jfa_module {
     jfa_device *device;
-    void *handle;
+    jfa_loaded *image;
     atomic_int plan_count;
     int kernel_count;
     jfa_kernel *kernels;
@@ -33,6 +48,23 @@ struct jfa_module {
 // Passes on what a backend's function returned and said; `what` it was to do, for one that said nothing.
 // `err` may be NULL.
 jfa_status jfa_backend_result(jfa_status status, jfa_error *backend, jfa_error *err, const char *what);
+
+// Copies to device memory that nothing uses yet, without waiting for what runs.
+jfa_status jfa_upload(jfa_device *device, uint64_t to, const void *from, size_t bytes, jfa_error *err);
+
+// ---------------------------------------------------------------- cache.c
+
+// An image that ends with a NUL behind its bytes, on the device; one that is there is used again. The caller
+// drops *loaded; the last one unloads it.
+jfa_status jfa_loaded_take(jfa_device *device, const char *image, size_t bytes, jfa_loaded **loaded,
+                           jfa_error *err);
+void *jfa_loaded_handle(const jfa_loaded *loaded); // the backend's module
+void jfa_loaded_drop(jfa_device *device, jfa_loaded *loaded);
+
+// Device memory of at least that many bytes (not 0), kept from before if there is some; it is given back.
+jfa_status jfa_spare_take(jfa_device *device, size_t bytes, jfa_memory *memory, jfa_error *err);
+jfa_status jfa_spare_give(jfa_device *device, jfa_memory memory, jfa_error *err);
+void jfa_spares_free(jfa_device *device);
 
 // ---------------------------------------------------------------- image.c
 
@@ -71,6 +103,8 @@ int64_t jfa_bound_base(const jfa_bound *bound, int tensor, int dim, int64_t sequ
 jfa_status jfa_bound_check_tensors(const jfa_bound *bound, jfa_error *err);
 // Has the tensor elements?
 bool jfa_tensor_has_elements(const jfa_tensor *tensor);
+// Bytes from its first to behind its last element; of a tensor that was checked and has elements.
+uint64_t jfa_tensor_bytes(const jfa_tensor *tensor);
 
 // ---------------------------------------------------------------- work.c, maps.c
 

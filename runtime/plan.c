@@ -9,8 +9,8 @@
 struct jfa_plan {
     jfa_kernel *kernel;
     jfa_plan_info info;
-    uint64_t records; // device address; owned
-    uint8_t *block;   // parameters; owned
+    jfa_memory records; // owned
+    uint8_t *block;     // parameters; owned
     size_t block_bytes;
 };
 
@@ -66,16 +66,41 @@ void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, uint64_t reco
 
 static jfa_status upload(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
     jfa_device *device = plan->kernel->module->device;
-    jfa_status status = jfa_malloc(device, work->bytes, &plan->records, err);
-    return status ? status : jfa_copy_to_device(device, plan->records, work->words, work->bytes, err);
+    jfa_status status = jfa_spare_take(device, work->bytes, &plan->records, err);
+    return status ? status : jfa_upload(device, plan->records.address, work->words, work->bytes, err);
 }
 
 static jfa_status describe_maps(const jfa_bound *b, jfa_tensor_map *maps, jfa_error *err) {
     jfa_status status = JFA_OK;
+    memset(maps, 0, JFA_MAX_MAPS * sizeof *maps); // padding too: maps are compared
     for (int i = 0; i < b->manifest->map_count && !status; i++)
         if (b->tensors[b->manifest->maps[i].tensor])
             status = jfa_map_fill(b, i, &maps[i], err);
     return status;
+}
+
+// Does the tensors' memory exist?
+static jfa_status check_memory(const jfa_device *device, const jfa_bound *b, jfa_error *err) {
+    for (int i = 0; i < b->manifest->info.tensor_count && device->backend->check_memory; i++) {
+        const jfa_tensor *tensor = b->tensors[i];
+        if (!tensor || !jfa_tensor_has_elements(tensor))
+            continue;
+        uint64_t bytes = jfa_tensor_bytes(tensor);
+        jfa_error mine = {0};
+        jfa_status status = device->backend->check_memory(device->handle, tensor->address, bytes, &mine);
+        if (status)
+            return FAIL(err, status, "tensor '%s' of %llu bytes: %s", b->manifest->info.tensors[i].name,
+                        (unsigned long long)bytes, mine.message);
+    }
+    return JFA_OK;
+}
+
+// The map before `map` that says the same of the same tensor; -1: none.
+static int same_map(const jfa_tensor_map *maps, int map) {
+    int same = map - 1;
+    while (same >= 0 && memcmp(&maps[same], &maps[map], sizeof *maps) != 0)
+        same--;
+    return same;
 }
 
 // The maps of tensors that were left out stay zero: the kernel must not use them. A tensor without elements
@@ -88,7 +113,13 @@ static jfa_status encode_maps(const jfa_plan *plan, const jfa_bound *b, jfa_tens
         if (!b->tensors[b->manifest->maps[i].tensor])
             continue;
         if (!maps[i].address)
-            maps[i].address = plan->records;
+            maps[i].address = plan->records.address;
+        int same = same_map(maps, i);
+        if (same >= 0) {
+            memcpy(encoded + (size_t)i * JFA_MAP_BYTES, encoded + (size_t)same * JFA_MAP_BYTES,
+                   JFA_MAP_BYTES);
+            continue;
+        }
         jfa_status status = device->backend->encode_tensor_map(device->handle, &maps[i],
                                                                encoded + (size_t)i * JFA_MAP_BYTES, &mine);
         if (status)
@@ -108,7 +139,7 @@ static jfa_status fill_parameters(jfa_plan *plan, const jfa_bound *b, const jfa_
     else
         status = encode_maps(plan, b, maps, encoded, err);
     if (!status)
-        jfa_parameters_fill(b, work, plan->records, encoded, plan->block);
+        jfa_parameters_fill(b, work, plan->records.address, encoded, plan->block);
     free(encoded);
     return status;
 }
@@ -137,6 +168,8 @@ static jfa_status set_info(jfa_plan *plan, const jfa_work *work, jfa_error *err)
 static jfa_status build(jfa_plan *plan, const jfa_bound *b, jfa_work *work, jfa_error *err) {
     jfa_tensor_map maps[JFA_MAX_MAPS];
     jfa_status status = describe_maps(b, maps, err);
+    if (!status)
+        status = check_memory(plan->kernel->module->device, b, err);
     if (!status)
         status = jfa_work_build(b, work, err);
     if (!status)
@@ -176,7 +209,7 @@ jfa_status jfa_plan_destroy(jfa_plan *plan, jfa_error *err) {
     if (!plan)
         return JFA_OK;
     jfa_module *module = plan->kernel->module;
-    jfa_status status = jfa_free(module->device, plan->records, err);
+    jfa_status status = jfa_spare_give(module->device, plan->records, err);
     atomic_fetch_sub(&module->plan_count, 1);
     free(plan->block);
     free(plan);
@@ -205,7 +238,8 @@ jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err) {
         .params_bytes = plan->block_bytes,
         .stream = stream,
     };
-    jfa_error mine = {0};
+    jfa_error mine;
+    mine.message[0] = '\0';
     return jfa_backend_result(device->backend->launch(device->handle, plan->kernel->function, &desc, &mine),
                               &mine, err, "launch a kernel");
 }

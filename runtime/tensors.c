@@ -135,6 +135,10 @@ static int64_t tensor_span(const jfa_tensor *tensor, int without) {
     return span;
 }
 
+uint64_t jfa_tensor_bytes(const jfa_tensor *tensor) {
+    return (uint64_t)(tensor_span(tensor, -1) * jfa_dtype_bytes(tensor->dtype));
+}
+
 static jfa_status check_memory(const jfa_bound *b, int tensor, jfa_error *err) {
     const jfa_tensor_info *info = &b->manifest->info.tensors[tensor];
     const jfa_tensor *given = b->tensors[tensor];
@@ -205,8 +209,7 @@ static bool interleaved(const jfa_tensor *a, const jfa_tensor *b) {
 }
 
 static bool apart(const jfa_tensor *a, const jfa_tensor *b) {
-    uint64_t a_bytes = (uint64_t)(tensor_span(a, -1) * jfa_dtype_bytes(a->dtype));
-    uint64_t b_bytes = (uint64_t)(tensor_span(b, -1) * jfa_dtype_bytes(b->dtype));
+    uint64_t a_bytes = jfa_tensor_bytes(a), b_bytes = jfa_tensor_bytes(b);
     return a->address + a_bytes <= b->address || b->address + b_bytes <= a->address || interleaved(a, b);
 }
 
