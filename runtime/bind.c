@@ -301,13 +301,6 @@ void jfa_bound_release(jfa_bound *b) {
     memset(b->starts, 0, sizeof b->starts);
 }
 
-int64_t jfa_bound_length(const jfa_bound *b, int axis, int64_t s) {
-    const jfa_axis *given = b->axes[axis];
-    if (given->offsets)
-        return (int64_t)given->offsets[s + 1] - given->offsets[s];
-    return given->lengths ? given->lengths[s] : given->length;
-}
-
 static int64_t packed_start(const jfa_bound *b, int axis, int64_t s) {
     const jfa_axis *given = b->axes[axis];
     if (given->offsets)

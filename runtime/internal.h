@@ -92,8 +92,13 @@ jfa_status jfa_bind(const jfa_manifest *manifest, const jfa_problem *problem, jf
                     jfa_error *err);
 void jfa_bound_release(jfa_bound *bound);
 
-// Positions of the sequence on the axis.
-int64_t jfa_bound_length(const jfa_bound *bound, int axis, int64_t sequence);
+// Positions of the sequence on the axis. Here, since it is asked for each sequence many times.
+static inline int64_t jfa_bound_length(const jfa_bound *bound, int axis, int64_t sequence) {
+    const jfa_axis *given = bound->axes[axis];
+    if (given->offsets)
+        return (int64_t)given->offsets[sequence + 1] - given->offsets[sequence];
+    return given->lengths ? given->lengths[sequence] : given->length;
+}
 // First row of the sequence in the tensor along a dim that is an axis; 0 when it has no rows or the tensor is
 // left out.
 int64_t jfa_bound_base(const jfa_bound *bound, int tensor, int dim, int64_t sequence);

@@ -9,7 +9,7 @@
 #define FAIL(err, status, ...) jfa_error_set(err, status, __VA_ARGS__)
 
 typedef struct {
-    int64_t weight;
+    uint64_t key; // ascending
     int32_t sequence;
 } Order;
 
@@ -48,13 +48,6 @@ static int64_t weight(const jfa_bound *b, int64_t sequence) {
     return product;
 }
 
-static int heavier_first(const void *a, const void *b) {
-    const Order *x = a, *y = b;
-    if (x->weight != y->weight)
-        return x->weight > y->weight ? -1 : 1;
-    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
-}
-
 // Counts records and sequences that have any; refuses what doesn't fit the kernel's 32-bit counters.
 static jfa_status count_work(const jfa_bound *b, jfa_work *work, int64_t *sequences, jfa_error *err) {
     const jfa_manifest *m = b->manifest;
@@ -91,14 +84,17 @@ static void write_fields(const jfa_bound *b, int64_t sequence, int32_t *words) {
     }
 }
 
-static void write_starts(const jfa_manifest *m, const int64_t *at, int32_t *words) {
-    for (int i = 0; i < m->field_count; i++)
-        for (int k = 0; k < m->block_count && m->fields[i].kind == JFA_FIELD_START; k++)
-            if (m->blocks[k].axis == m->fields[i].index)
-                words[i] = (int32_t)at[k];
+// The place in a record of each block's start; -1: it has none.
+static void find_starts(const jfa_manifest *m, int places[JFA_MAX_BLOCKS]) {
+    for (int k = 0; k < m->block_count; k++) {
+        places[k] = -1;
+        for (int i = 0; i < m->field_count; i++)
+            if (m->fields[i].kind == JFA_FIELD_START && m->fields[i].index == m->blocks[k].axis)
+                places[k] = i;
+    }
 }
 
-static int32_t *write_sequence(const jfa_bound *b, int64_t sequence, int32_t *words) {
+static int32_t *write_sequence(const jfa_bound *b, const int *places, int64_t sequence, int32_t *words) {
     const jfa_manifest *m = b->manifest;
     int64_t at[JFA_MAX_BLOCKS] = {0}, lengths[JFA_MAX_BLOCKS] = {0};
     int32_t fields[JFA_MAX_FIELDS];
@@ -106,8 +102,11 @@ static int32_t *write_sequence(const jfa_bound *b, int64_t sequence, int32_t *wo
     for (int i = 0; i < m->block_count; i++)
         lengths[i] = jfa_bound_length(b, m->blocks[i].axis, sequence);
     for (;;) {
-        memcpy(words, fields, (size_t)m->field_count * sizeof *words);
-        write_starts(m, at, words);
+        for (int i = 0; i < m->field_count; i++)
+            words[i] = fields[i];
+        for (int k = 0; k < m->block_count; k++)
+            if (places[k] >= 0)
+                words[places[k]] = (int32_t)at[k];
         words += m->field_count;
         int i = m->block_count - 1;
         for (; i >= 0; i--) {
@@ -121,19 +120,57 @@ static int32_t *write_sequence(const jfa_bound *b, int64_t sequence, int32_t *wo
     }
 }
 
+// Bucket sort by one byte of the key after the other, from the lowest on; equal keys keep their order. The
+// result lies in the array that is returned.
+static Order *sort(Order *order, Order *other, int64_t count, uint64_t most) {
+    for (int shift = 0; shift < 64 && most >> shift; shift += 8) {
+        int64_t places[256] = {0}, place = 0;
+        for (int64_t i = 0; i < count; i++)
+            places[order[i].key >> shift & 255]++;
+        for (int k = 0; k < 256; k++) {
+            int64_t here = places[k];
+            places[k] = place;
+            place += here;
+        }
+        for (int64_t i = 0; i < count; i++)
+            other[places[order[i].key >> shift & 255]++] = order[i];
+        Order *swapped = order;
+        order = other;
+        other = swapped;
+    }
+    return order;
+}
+
+// Sequences with records, with their weights as keys; the keys are then counted from the heaviest, so that
+// few bytes of them differ.
+static uint64_t fill_order(const jfa_bound *b, Order *order, int64_t sequences) {
+    uint64_t most = 0, least = UINT64_MAX;
+    int64_t count = 0;
+    for (int64_t s = 0; s < b->sequences && count < sequences; s++) {
+        if (!record_count(b, s))
+            continue;
+        uint64_t key = (uint64_t)weight(b, s);
+        most = key > most ? key : most;
+        least = key < least ? key : least;
+        order[count++] = (Order){key, (int32_t)s};
+    }
+    for (int64_t i = 0; i < count; i++)
+        order[i].key = most - order[i].key;
+    return most - least;
+}
+
 // Records of a sequence weigh the same, so that sorting sequences sorts records.
 static jfa_status write_sorted(const jfa_bound *b, int64_t sequences, int32_t *words, jfa_error *err) {
-    Order *order = calloc((size_t)sequences, sizeof *order);
+    int places[JFA_MAX_BLOCKS];
+    Order *order = calloc((size_t)sequences, 2 * sizeof *order);
     if (!order)
         return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory to sort %lld sequences",
                     (long long)sequences);
-    int64_t count = 0;
-    for (int64_t s = 0; s < b->sequences; s++)
-        if (record_count(b, s))
-            order[count++] = (Order){weight(b, s), (int32_t)s};
-    qsort(order, (size_t)count, sizeof *order, heavier_first);
-    for (int64_t i = 0; i < count; i++)
-        words = write_sequence(b, order[i].sequence, words);
+    find_starts(b->manifest, places);
+    uint64_t most = fill_order(b, order, sequences);
+    const Order *sorted = sort(order, order + sequences, sequences, most);
+    for (int64_t i = 0; i < sequences; i++)
+        words = write_sequence(b, places, sorted[i].sequence, words);
     free(order);
     return JFA_OK;
 }
@@ -144,15 +181,17 @@ jfa_status jfa_work_build(const jfa_bound *b, jfa_work *work, jfa_error *err) {
     jfa_status status = count_work(b, work, &sequences, err);
     if (status || !work->records)
         return status;
-    work->words = calloc((size_t)work->records, (size_t)b->manifest->field_count * sizeof(int32_t));
+    work->words = malloc(work->bytes + 1); // all of it is written
     if (!work->words)
         return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for %lld records of work",
                     (long long)work->records);
     if (b->manifest->heaviest_first)
         return write_sorted(b, sequences, work->words, err);
+    int places[JFA_MAX_BLOCKS];
     int32_t *words = work->words;
+    find_starts(b->manifest, places);
     for (int64_t s = 0; s < b->sequences; s++)
         if (record_count(b, s))
-            words = write_sequence(b, s, words);
+            words = write_sequence(b, places, s, words);
     return JFA_OK;
 }
