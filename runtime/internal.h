@@ -35,12 +35,15 @@ struct jfa_kernel {
     jfa_module *module;
     void *function;
     jfa_manifest manifest;
+    jfa_loaded *planner; // NULL until a plan needs it (planner.c)
+    void *planner_function;
 };
 
 struct jfa_module {
     jfa_device *device;
     jfa_loaded *image;
     atomic_int plan_count;
+    pthread_mutex_t lock; // of the kernels' planners
     int kernel_count;
     jfa_kernel *kernels;
 };
@@ -81,6 +84,9 @@ typedef struct {
     int64_t sequences;
     int64_t most_positions; // a length or a number of rows may be this at most
     const jfa_axis *axes[JFA_MAX_AXES];
+    bool on_device; // offsets of an axis are: its lengths may not be asked for
+    // Of such an axis: positions of all sequences, and of one, at most.
+    int64_t most_total[JFA_MAX_AXES], most_length[JFA_MAX_AXES];
     int64_t *starts[JFA_MAX_AXES]; // [sequences], running sums where lengths are listed, else NULL; owned
     int64_t dims[JFA_MAX_DIMS];    // extents
     const jfa_tensor *tensors[JFA_MAX_TENSORS]; // NULL: optional, left out
@@ -91,6 +97,10 @@ typedef struct {
 jfa_status jfa_bind(const jfa_manifest *manifest, const jfa_problem *problem, jfa_bound *bound,
                     jfa_error *err);
 void jfa_bound_release(jfa_bound *bound);
+
+static inline bool jfa_bound_is_on_device(const jfa_bound *bound, int axis) {
+    return bound->axes[axis]->device_offsets != 0;
+}
 
 // Positions of the sequence on the axis. Here, since it is asked for each sequence many times.
 static inline int64_t jfa_bound_length(const jfa_bound *bound, int axis, int64_t sequence) {
@@ -104,8 +114,8 @@ static inline int64_t jfa_bound_length(const jfa_bound *bound, int axis, int64_t
 int64_t jfa_bound_base(const jfa_bound *bound, int tensor, int dim, int64_t sequence);
 
 // The part of jfa_bind that looks at the tensors' memory: rows, strides, alignment, overlaps. Axes and
-// extents are good.
-jfa_status jfa_bound_check_tensors(const jfa_bound *bound, jfa_error *err);
+// extents are good. Sets the limits of axes that are on the device.
+jfa_status jfa_bound_check_tensors(jfa_bound *bound, jfa_error *err);
 // Has the tensor elements?
 bool jfa_tensor_has_elements(const jfa_tensor *tensor);
 // Bytes from its first to behind its last element; of a tensor that was checked and has elements.
@@ -119,8 +129,12 @@ typedef struct {
     int32_t *words; // [records][fields]; owned; NULL when there are none
 } jfa_work;
 
-// Makes the list of work. The caller frees work->words.
+// Makes the list of work. The caller frees work->words. Where offsets are on the device: as many empty
+// records as there can be, followed by the status (jfa_work_status), which says that all is well.
 jfa_status jfa_work_build(const jfa_bound *bound, jfa_work *work, jfa_error *err);
+
+// Where the status of a list of `records` records lies, in bytes from its start.
+size_t jfa_work_status(const jfa_manifest *manifest, int64_t records);
 
 // Fills the description of a tensor map; address 0 for a tensor without elements, which every coordinate
 // misses.
@@ -130,6 +144,47 @@ jfa_status jfa_map_fill(const jfa_bound *bound, int map, jfa_tensor_map *out, jf
 // map.
 void jfa_parameters_fill(const jfa_bound *bound, const jfa_work *work, uint64_t records, const uint8_t *maps,
                          uint8_t *block);
+
+// ---------------------------------------------------------------- planner.c, planner_text.c
+
+// The kernel that fills a list of work on the device, in PTX for that chip; the caller frees it. NULL: no
+// memory. Its parameters are a jfa_planner_block.
+char *jfa_planner_text(const jfa_manifest *manifest, const char *arch);
+
+enum { JFA_PLANNER_THREADS = 128 };
+
+// The planner's parameters in the order of its .param list.
+typedef struct {
+    uint64_t records, status;
+    uint32_t sequences, most_records;
+    struct {
+        uint64_t offsets; // 0: all sequences have `length`
+        uint32_t length, most_total, most_length, unused;
+    } axes[JFA_MAX_AXES]; // as many as the kernel has
+    struct {
+        uint32_t is_packed, pitch; // the first row is is_packed * offset + pitch * sequence
+    } bases[JFA_MAX_FIELDS];       // of the fields that are bases
+} jfa_planner_block;
+
+// What the planner finds wrong with a sequence: sequence * 64 + axis * 8 + one of these; the least counts.
+typedef enum {
+    JFA_WRONG_START = 1, // the first offset is not 0
+    JFA_WRONG_ORDER,     // offsets decrease
+    JFA_WRONG_TOTAL,     // they pass the tensors' rows
+    JFA_WRONG_LENGTH,    // more positions than a sequence has rows
+} jfa_wrong;
+
+static const uint64_t JFA_NOTHING_WRONG = UINT64_MAX;
+
+// Loads the kernel's planner unless it is loaded, and lays out its parameters; `block` as
+// jfa_planner_block_bytes says.
+jfa_status jfa_planner_load(jfa_kernel *kernel, jfa_error *err);
+void jfa_planner_unload(jfa_kernel *kernel);
+size_t jfa_planner_block_bytes(const jfa_manifest *manifest);
+void jfa_planner_fill(const jfa_bound *bound, const jfa_work *work, uint64_t records, uint8_t *block);
+jfa_status jfa_planner_launch(const jfa_kernel *kernel, int64_t sequences, const uint8_t *block, void *stream,
+                              jfa_error *err);
+jfa_status jfa_planner_verdict(const jfa_manifest *manifest, uint64_t status, jfa_error *err);
 
 // backend_cuda.c: always there; whether the machine has a driver shows when a device is opened.
 extern const jfa_backend jfa_cuda_backend;

@@ -235,14 +235,19 @@ const jfa_kernel_info *jfa_kernel_get_info(const jfa_kernel *kernel);
 
 // ---------------------------------------------------------------- problems
 
-// Lengths of the sequences on an axis, in positions: exactly one of the three is given. With `offsets`,
-// sequence s has offsets[s + 1] - offsets[s] positions ("cu_seqlens"): sequences + 1 numbers on the host that
-// start with 0 and don't decrease.
+// Lengths of the sequences on an axis, in positions: exactly one of the four is given. With offsets, sequence
+// s has offsets[s + 1] - offsets[s] positions ("cu_seqlens"): sequences + 1 numbers that start with 0 and
+// don't decrease.
+//
+// Offsets may be known on the device only (see jfa_plan_update). If those of one axis are, each other axis
+// has its offsets there too, or one length for all sequences; no tensor's rows are listed on those axes; and
+// an axis that is the innermost dim of a tensor moved by tensor maps must be known on the host.
 typedef struct {
     const char *name;
-    const int32_t *offsets; // [sequences + 1], or NULL
-    const int32_t *lengths; // [sequences], or NULL
-    int64_t length;         // of every sequence, when the others are NULL
+    const int32_t *offsets;  // [sequences + 1], on the host, or NULL
+    const int32_t *lengths;  // [sequences], on the host, or NULL
+    int64_t length;          // of every sequence, when the others are NULL or 0
+    uint64_t device_offsets; // address of int32 [sequences + 1] on the device, or 0
 } jfa_axis;
 
 // Where the rows of a sequence start in a tensor along a dim that is an axis.
@@ -305,6 +310,7 @@ bool jfa_tensor_set_dense(jfa_tensor *tensor);
 
 typedef struct jfa_plan jfa_plan;
 
+// Of a plan from offsets on the device, records and items are the most that there can be.
 typedef struct {
     int64_t records;      // blocks of work: (sequence, block ...) with rows
     int64_t items;        // records times the extents of the factor dims (heads)
@@ -318,6 +324,20 @@ typedef struct {
 // addresses: the tensors must exist while the plan is launched. The caller owns *plan. JFA_ERROR_PROBLEM,
 // JFA_ERROR_NOT_FOUND: the problem doesn't fit; JFA_ERROR_LIMIT: a size beyond 32 bits.
 jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_plan **plan, jfa_error *err);
+// A plan from offsets on the device (jfa_axis) is made without knowing them: it has room for the most blocks
+// that its tensors' rows allow, and is filled by the device. This starts that in `stream` and returns: what
+// is launched in the stream from then on uses the offsets as they are at that point of it. Call it whenever
+// they have changed, and once before the first launch. It costs one small kernel; blocks that aren't there
+// cost the kernel next to nothing each. Allocates nothing and waits for nothing, like jfa_launch, and can be
+// captured into the same graph. JFA_ERROR_ARGUMENT: the plan's lengths were given on the host.
+//
+// Offsets on the device are checked there: sequences that decrease, pass the tensors' rows, or are the first
+// and don't start with 0 count as empty.
+jfa_status jfa_plan_update(jfa_plan *plan, void *stream, jfa_error *err);
+// Waits for `stream` and tells what was wrong with the offsets of updates since the last check:
+// JFA_ERROR_PROBLEM names the first sequence. Never needed; a plan from the host's lengths is always right.
+jfa_status jfa_plan_check(jfa_plan *plan, void *stream, jfa_error *err);
+
 // NULL is allowed. Launches of it must have ended. The device keeps some of the memory for later plans, until
 // it is closed.
 jfa_status jfa_plan_destroy(jfa_plan *plan, jfa_error *err);

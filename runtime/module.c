@@ -105,9 +105,11 @@ jfa_status jfa_module_load(jfa_device *device, const void *image, size_t bytes, 
     if (!made)
         return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for a module");
     made->device = device;
+    pthread_mutex_init(&made->lock, NULL);
     jfa_status status = load(made, image, bytes - ends_with_nul(image, bytes), err);
     if (status) {
         jfa_loaded_drop(device, made->image);
+        pthread_mutex_destroy(&made->lock);
         free(made->kernels);
         free(made);
         return status;
@@ -160,7 +162,10 @@ jfa_status jfa_module_unload(jfa_module *module, jfa_error *err) {
     if (plans)
         return FAIL(err, JFA_ERROR_BUSY, "the module is in use: its kernels have %d plan%s", plans,
                     plans == 1 ? "" : "s");
+    for (int i = 0; i < module->kernel_count; i++)
+        jfa_planner_unload(&module->kernels[i]);
     jfa_loaded_drop(module->device, module->image);
+    pthread_mutex_destroy(&module->lock);
     atomic_fetch_sub(&module->device->module_count, 1);
     free(module->kernels);
     free(module);

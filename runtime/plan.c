@@ -12,6 +12,11 @@ struct jfa_plan {
     jfa_memory records; // owned
     uint8_t *block;     // parameters; owned
     size_t block_bytes;
+    // Of a plan from offsets on the device:
+    int64_t sequences;
+    uint8_t *planner_block; // the planner's parameters; owned; NULL: lengths were known on the host
+    size_t status_at;       // in the records' memory
+    atomic_bool is_updated;
 };
 
 // ---------------------------------------------------------------- parameters
@@ -79,8 +84,19 @@ static jfa_status describe_maps(const jfa_bound *b, jfa_tensor_map *maps, jfa_er
     return status;
 }
 
-// Does the tensors' memory exist?
+// Does the tensors' memory exist, and that of offsets?
 static jfa_status check_memory(const jfa_device *device, const jfa_bound *b, jfa_error *err) {
+    for (int i = 0; i < b->manifest->info.axis_count && device->backend->check_memory; i++) {
+        uint64_t offsets = b->axes[i]->device_offsets;
+        jfa_error mine = {0};
+        jfa_status status =
+            offsets ? device->backend->check_memory(device->handle, offsets,
+                                                    ((uint64_t)b->sequences + 1) * sizeof(int32_t), &mine)
+                    : JFA_OK;
+        if (status)
+            return FAIL(err, status, "the offsets of axis '%s': %s", b->manifest->info.axes[i].name,
+                        mine.message);
+    }
     for (int i = 0; i < b->manifest->info.tensor_count && device->backend->check_memory; i++) {
         const jfa_tensor *tensor = b->tensors[i];
         if (!tensor || !jfa_tensor_has_elements(tensor))
@@ -144,6 +160,18 @@ static jfa_status fill_parameters(jfa_plan *plan, const jfa_bound *b, const jfa_
     return status;
 }
 
+static jfa_status prepare_planner(jfa_plan *plan, const jfa_bound *b, const jfa_work *work, jfa_error *err) {
+    plan->sequences = b->sequences;
+    plan->status_at = jfa_work_status(b->manifest, work->records);
+    plan->planner_block = calloc(1, jfa_planner_block_bytes(b->manifest));
+    if (!plan->planner_block)
+        return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for a planner's parameters");
+    if (!work->records)
+        return JFA_OK;
+    jfa_planner_fill(b, work, plan->records.address, plan->planner_block);
+    return jfa_planner_load(plan->kernel, err);
+}
+
 static jfa_status set_info(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
     const jfa_manifest *m = &plan->kernel->manifest;
     const jfa_device_props *props = &plan->kernel->module->device->props;
@@ -174,10 +202,11 @@ static jfa_status build(jfa_plan *plan, const jfa_bound *b, jfa_work *work, jfa_
         status = jfa_work_build(b, work, err);
     if (!status)
         status = set_info(plan, work, err);
-    if (status || !work->items)
-        return status;
-    status = upload(plan, work, err);
-    return status ? status : fill_parameters(plan, b, work, maps, err);
+    if (!status && work->items) {
+        status = upload(plan, work, err);
+        status = status ? status : fill_parameters(plan, b, work, maps, err);
+    }
+    return status || !b->on_device ? status : prepare_planner(plan, b, work, err);
 }
 
 jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_plan **plan, jfa_error *err) {
@@ -211,6 +240,7 @@ jfa_status jfa_plan_destroy(jfa_plan *plan, jfa_error *err) {
     jfa_module *module = plan->kernel->module;
     jfa_status status = jfa_spare_give(module->device, plan->records, err);
     atomic_fetch_sub(&module->plan_count, 1);
+    free(plan->planner_block);
     free(plan->block);
     free(plan);
     return status;
@@ -220,11 +250,49 @@ const jfa_plan_info *jfa_plan_get_info(const jfa_plan *plan) {
     return plan ? &plan->info : NULL;
 }
 
+// ---------------------------------------------------------------- offsets on the device
+
+static jfa_status check_is_on_device(const jfa_plan *plan, jfa_error *err) {
+    if (!plan)
+        return FAIL(err, JFA_ERROR_ARGUMENT, "the plan is NULL");
+    return plan->planner_block
+               ? JFA_OK
+               : FAIL(err, JFA_ERROR_ARGUMENT,
+                      "the plan was made from lengths on the host; there is nothing to update");
+}
+
+jfa_status jfa_plan_update(jfa_plan *plan, void *stream, jfa_error *err) {
+    jfa_status status = check_is_on_device(plan, err);
+    if (!status && plan->info.grid)
+        status = jfa_planner_launch(plan->kernel, plan->sequences, plan->planner_block, stream, err);
+    if (!status)
+        atomic_store(&plan->is_updated, true);
+    return status;
+}
+
+jfa_status jfa_plan_check(jfa_plan *plan, void *stream, jfa_error *err) {
+    jfa_status status = check_is_on_device(plan, err);
+    if (status || !plan->info.grid)
+        return status;
+    jfa_device *device = plan->kernel->module->device;
+    uint64_t address = plan->records.address + plan->status_at, found;
+    status = jfa_synchronise(device, stream, err);
+    if (!status)
+        status = jfa_copy_from_device(device, &found, address, sizeof found, err);
+    if (status || found == JFA_NOTHING_WRONG)
+        return status;
+    status = jfa_copy_to_device(device, address, &JFA_NOTHING_WRONG, sizeof found, err);
+    return status ? status : jfa_planner_verdict(&plan->kernel->manifest, found, err);
+}
+
 // ---------------------------------------------------------------- launching
 
 jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err) {
     if (!plan)
         return FAIL(err, JFA_ERROR_ARGUMENT, "the plan is NULL");
+    if (plan->planner_block && !atomic_load(&plan->is_updated))
+        return FAIL(err, JFA_ERROR_ARGUMENT,
+                    "the plan's offsets are on the device: call jfa_plan_update before the first launch");
     if (!plan->info.grid)
         return JFA_OK;
     const jfa_kernel_info *info = &plan->kernel->manifest.info;

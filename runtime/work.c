@@ -1,6 +1,6 @@
 // work.c: the list of work: one record for each sequence and block that has positions, heaviest sequences
 // first when the kernel wants that. The order and the fields are the manifest's (manifest.h, "Work"). All
-// counts are 64-bit and checked.
+// counts are 64-bit and checked. Where offsets are on the device, the list is made as long as it can get.
 #include "runtime/internal.h"
 
 #include <stdlib.h>
@@ -48,13 +48,18 @@ static int64_t weight(const jfa_bound *b, int64_t sequence) {
     return product;
 }
 
-// Counts records and sequences that have any; refuses what doesn't fit the kernel's 32-bit counters.
-static jfa_status count_work(const jfa_bound *b, jfa_work *work, int64_t *sequences, jfa_error *err) {
+static int64_t factors(const jfa_bound *b) {
     const jfa_manifest *m = b->manifest;
     int64_t factor = 1;
     for (int i = 0; i < m->factor_count; i++)
         if (__builtin_mul_overflow(factor, b->dims[m->factors[i]], &factor))
             factor = INT64_MAX;
+    return factor;
+}
+
+// Counts records and sequences that have any; refuses what doesn't fit the kernel's 32-bit counters.
+static jfa_status count_work(const jfa_bound *b, jfa_work *work, int64_t *sequences, jfa_error *err) {
+    int64_t factor = factors(b);
     *sequences = 0;
     for (int64_t s = 0; s < b->sequences; s++) {
         int64_t count = record_count(b, s);
@@ -66,7 +71,7 @@ static jfa_status count_work(const jfa_bound *b, jfa_work *work, int64_t *sequen
                         "%lld items each",
                         INT32_MAX, (long long)s, (long long)work->records, (long long)factor);
     }
-    work->bytes = (size_t)work->records * (size_t)m->field_count * sizeof(int32_t);
+    work->bytes = (size_t)work->records * (size_t)b->manifest->field_count * sizeof(int32_t);
     return JFA_OK;
 }
 
@@ -175,8 +180,68 @@ static jfa_status write_sorted(const jfa_bound *b, int64_t sequences, int32_t *w
     return JFA_OK;
 }
 
+// ---------------------------------------------------------------- offsets on the device
+
+// Blocks of all sequences on an axis, at most. Of n sequences with positions, T in all, each has a block for
+// its first position and one more for each `size` of the rest: n + (T - n) / size, the most for the largest
+// n.
+static int64_t most_blocks(const jfa_bound *b, const jfa_block *block) {
+    int64_t total = b->most_total[block->axis], of_each, all;
+    if (!__builtin_mul_overflow(b->sequences, b->most_length[block->axis], &all) && all < total)
+        total = all;
+    of_each = (b->most_length[block->axis] + block->size - 1) / block->size;
+    int64_t count = b->sequences < total ? b->sequences : total;
+    all = count + (total - count) / block->size;
+    return of_each < all / (b->sequences ? b->sequences : 1) ? of_each * b->sequences : all;
+}
+
+// Sums over sequences of products are at most the products of the sums.
+static int64_t most_records(const jfa_bound *b) {
+    const jfa_manifest *m = b->manifest;
+    int64_t records = 1;
+    bool any_on_device = false;
+    for (int i = 0; i < m->block_count; i++) {
+        bool on_device = jfa_bound_is_on_device(b, m->blocks[i].axis);
+        any_on_device |= on_device;
+        int64_t blocks = !on_device     ? block_count(b, &m->blocks[i], 0)
+                         : b->sequences ? most_blocks(b, &m->blocks[i])
+                                        : 0;
+        if (__builtin_mul_overflow(records, blocks, &records))
+            records = INT64_MAX;
+    }
+    if (!any_on_device && __builtin_mul_overflow(records, b->sequences, &records))
+        records = INT64_MAX;
+    return records;
+}
+
+size_t jfa_work_status(const jfa_manifest *m, int64_t records) {
+    size_t bytes = (size_t)records * (size_t)m->field_count * sizeof(int32_t), unit = sizeof(uint64_t);
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static jfa_status build_bound(const jfa_bound *b, jfa_work *work, jfa_error *err) {
+    int64_t factor = factors(b);
+    work->records = most_records(b);
+    if (__builtin_mul_overflow(work->records, factor, &work->items) || work->items > INT32_MAX)
+        return FAIL(err, JFA_ERROR_LIMIT,
+                    "there could be more than %d work items: up to %lld blocks, with %lld items each",
+                    INT32_MAX, (long long)work->records, (long long)factor);
+    if (!work->records)
+        return JFA_OK;
+    size_t status = jfa_work_status(b->manifest, work->records);
+    work->bytes = status + sizeof JFA_NOTHING_WRONG;
+    work->words = calloc(1, work->bytes);
+    if (!work->words)
+        return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for %lld records of work",
+                    (long long)work->records);
+    memcpy((uint8_t *)work->words + status, &JFA_NOTHING_WRONG, sizeof JFA_NOTHING_WRONG);
+    return JFA_OK;
+}
+
 jfa_status jfa_work_build(const jfa_bound *b, jfa_work *work, jfa_error *err) {
     *work = (jfa_work){0};
+    if (b->on_device)
+        return build_bound(b, work, err);
     int64_t sequences;
     jfa_status status = count_work(b, work, &sequences, err);
     if (status || !work->records)

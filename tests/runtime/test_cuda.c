@@ -57,10 +57,10 @@ static jfa_status load_text(jfa_device *device, const char *manifest, jfa_module
 
 #define DO(call)                                                                                             \
     do {                                                                                                     \
-        jfa_error problem = {0};                                                                             \
-        jfa_error *err = &problem;                                                                           \
+        jfa_error failure = {0};                                                                             \
+        jfa_error *err = &failure;                                                                           \
         if (call)                                                                                            \
-            fail_msg("%s: %s", #call, problem.message);                                                      \
+            fail_msg("%s: %s", #call, failure.message);                                                      \
     } while (0)
 
 static void load(Loaded *l, const char *name) {
