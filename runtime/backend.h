@@ -52,6 +52,18 @@ typedef struct jfa_backend {
                                     jfa_error *err);
     jfa_status (*launch)(void *device, void *function, const jfa_launch_desc *desc, jfa_error *err);
     jfa_status (*synchronise)(void *device, void *stream, jfa_error *err);
+    // May be NULL. Like copy_in to memory that nothing on the device uses yet, so that it waits for nothing
+    // that runs there. NULL: copy_in does.
+    jfa_status (*upload)(void *device, uint64_t to, const void *from, size_t bytes, jfa_error *err);
+    // May be NULL. Is `address` .. address + bytes - 1 memory that kernels can use, as far as can be told?
+    // JFA_ERROR_PROBLEM and a message that begins with what is wrong ("its address, 0x10, is ...").
+    jfa_status (*check_memory)(void *device, uint64_t address, uint64_t bytes, jfa_error *err);
+    // All four, or none: then launches are done when they return, and the host's clock is read instead.
+    // event_elapsed waits for `end`, and gives milliseconds.
+    jfa_status (*event_create)(void *device, void **event, jfa_error *err);
+    void (*event_destroy)(void *device, void *event);
+    jfa_status (*event_record)(void *device, void *event, void *stream, jfa_error *err);
+    jfa_status (*event_elapsed)(void *device, void *start, void *end, float *milliseconds, jfa_error *err);
     // Sets a backend option before a launch ("seed", "threads", "progress"); JFA_ERROR_UNSUPPORTED for an
     // unknown name.
     jfa_status (*set_option)(void *device, const char *name, int64_t value, jfa_error *err);

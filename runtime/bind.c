@@ -62,14 +62,33 @@ static jfa_status sum_lengths(jfa_bound *b, int axis, jfa_error *err) {
     return JFA_OK;
 }
 
-static jfa_status bind_axis(jfa_bound *b, int axis, jfa_error *err) {
+static jfa_status check_sources(const jfa_bound *b, int axis, jfa_error *err) {
     const jfa_axis *given = b->axes[axis];
     const char *name = b->manifest->info.axes[axis].name;
     if (!given)
         return FAIL(err, JFA_ERROR_NOT_FOUND, "axis '%s' has no lengths in the problem", name);
     if (given->offsets && given->lengths)
         return FAIL(err, JFA_ERROR_PROBLEM, "axis '%s' has both offsets and lengths", name);
-    jfa_status status = JFA_OK;
+    if (given->device_offsets && (given->offsets || given->lengths || given->length))
+        return FAIL(err, JFA_ERROR_PROBLEM,
+                    "axis '%s' has offsets on the device, and offsets or lengths beside them", name);
+    if (given->device_offsets % sizeof(int32_t))
+        return FAIL(err, JFA_ERROR_PROBLEM,
+                    "axis '%s': the address 0x%llx of its offsets is no multiple of %zu bytes", name,
+                    (unsigned long long)given->device_offsets, sizeof(int32_t));
+    return JFA_OK;
+}
+
+static jfa_status bind_axis(jfa_bound *b, int axis, jfa_error *err) {
+    const jfa_axis *given = b->axes[axis];
+    jfa_status status = check_sources(b, axis, err);
+    if (status)
+        return status;
+    if (given->device_offsets) {
+        b->on_device = true;
+        b->most_total[axis] = b->most_length[axis] = b->most_positions;
+        return JFA_OK;
+    }
     if (given->offsets)
         status = check_offsets(b, axis, err);
     else if (given->lengths)
@@ -80,6 +99,18 @@ static jfa_status bind_axis(jfa_bound *b, int axis, jfa_error *err) {
     for (int64_t s = 0; listed && s < b->sequences && !status; s++)
         status = check_length(b, axis, s, jfa_bound_length(b, axis, s), err);
     return status;
+}
+
+// The device plans by what it has: offsets that are there, and numbers.
+static jfa_status check_places(const jfa_bound *b, jfa_error *err) {
+    const jfa_kernel_info *info = &b->manifest->info;
+    for (int i = 0; i < info->axis_count && b->on_device; i++)
+        if (b->axes[i]->offsets || b->axes[i]->lengths)
+            return FAIL(err, JFA_ERROR_UNSUPPORTED,
+                        "the lengths of axis '%s' are listed on the host, but those of another axis are on "
+                        "the device: have them on one side",
+                        info->axes[i].name);
+    return JFA_OK;
 }
 
 static jfa_status find_axes(jfa_bound *b, const jfa_problem *problem, jfa_error *err) {
@@ -282,6 +313,8 @@ jfa_status jfa_bind(const jfa_manifest *m, const jfa_problem *problem, jfa_bound
     for (int i = 0; i < m->info.axis_count && !status; i++)
         status = bind_axis(b, i, err);
     if (!status)
+        status = check_places(b, err);
+    if (!status)
         status = bind_params(b, problem, err);
     if (!status)
         status = find_tensors(b, problem, err);
@@ -299,13 +332,6 @@ void jfa_bound_release(jfa_bound *b) {
     for (int i = 0; i < JFA_MAX_AXES; i++)
         free(b->starts[i]);
     memset(b->starts, 0, sizeof b->starts);
-}
-
-int64_t jfa_bound_length(const jfa_bound *b, int axis, int64_t s) {
-    const jfa_axis *given = b->axes[axis];
-    if (given->offsets)
-        return (int64_t)given->offsets[s + 1] - given->offsets[s];
-    return given->lengths ? given->lengths[s] : given->length;
 }
 
 static int64_t packed_start(const jfa_bound *b, int axis, int64_t s) {

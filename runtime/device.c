@@ -66,9 +66,11 @@ jfa_status jfa_device_open(const char *name, jfa_device **device, jfa_error *err
     if (!opened)
         return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for a device");
     opened->backend = backend;
+    pthread_mutex_init(&opened->lock, NULL);
     jfa_error mine = {0};
     jfa_status status = backend->open(colon + 1, &opened->handle, &opened->props, &mine);
     if (status) {
+        pthread_mutex_destroy(&opened->lock);
         free(opened);
         return jfa_backend_result(status, &mine, err, "open");
     }
@@ -83,7 +85,9 @@ jfa_status jfa_device_close(jfa_device *device, jfa_error *err) {
     if (modules)
         return FAIL(err, JFA_ERROR_BUSY, "the device '%s' is in use: %d module%s loaded", device->props.name,
                     modules, modules == 1 ? " is" : "s are");
+    jfa_spares_free(device);
     device->backend->close(device->handle);
+    pthread_mutex_destroy(&device->lock);
     free(device);
     return JFA_OK;
 }
@@ -139,6 +143,14 @@ jfa_status jfa_copy_to_device(jfa_device *device, uint64_t to, const void *from,
     return bytes ? jfa_backend_result(device->backend->copy_in(device->handle, to, from, bytes, &mine), &mine,
                                       err, "copy memory")
                  : JFA_OK;
+}
+
+jfa_status jfa_upload(jfa_device *device, uint64_t to, const void *from, size_t bytes, jfa_error *err) {
+    jfa_error mine = {0};
+    return device->backend->upload
+               ? jfa_backend_result(device->backend->upload(device->handle, to, from, bytes, &mine), &mine,
+                                    err, "copy memory")
+               : jfa_copy_to_device(device, to, from, bytes, err);
 }
 
 jfa_status jfa_copy_from_device(jfa_device *device, void *to, uint64_t from, size_t bytes, jfa_error *err) {

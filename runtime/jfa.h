@@ -18,10 +18,15 @@
 //
 // Errors. Functions that can fail return a jfa_status and, when `err` is not NULL, fill it on failure with
 // one sentence that names what was wrong and its value; on success *err is left alone. After a failure
-// outputs are NULL or 0. Threads. Different devices may be used from different threads. On one device,
-// functions may run concurrently if they work on different objects; a plan may be launched from several
-// threads once it is made. Device addresses are 64-bit integers, valid on their device alone. Strides and
-// extents count elements.
+// outputs are NULL or 0.
+//
+// Threads. Devices may be used from any thread, several at once. On one device, functions may run
+// concurrently if they work on different objects; a plan may be launched from several threads once it is
+// made. No function leaves another CUDA context current than it found.
+//
+// Streams are the backend's own, made by the caller (a CUstream or cudaStream_t for cuda:N); NULL is its
+// default one. Device addresses are 64-bit integers, valid on their device alone. Strides and extents count
+// elements.
 #ifndef JFA_RUNTIME_JFA_H
 #define JFA_RUNTIME_JFA_H
 
@@ -97,7 +102,12 @@ typedef struct {
 } jfa_device_props;
 
 // Opens the device `name`: a backend's scheme, a colon, what the backend takes ("sim:sm_100a", "cuda:0"). The
-// caller owns *device and closes it. JFA_ERROR_NOT_FOUND: there is no such backend or device.
+// caller owns *device and closes it. JFA_ERROR_NOT_FOUND: there is no such backend or device, or its driver
+// is missing or too old.
+//
+// cuda:N uses the CUDA context that is current in the calling thread if it is one of that GPU (it must live
+// as long as the device is open), and otherwise the GPU's primary context, as the CUDA runtime does. The
+// driver (libcuda.so.1, CUDA 12.0 or later) is looked for at the first call; nothing else of CUDA is needed.
 jfa_status jfa_device_open(const char *name, jfa_device **device, jfa_error *err);
 // NULL is allowed. JFA_ERROR_BUSY while modules of it are loaded: it stays open then.
 jfa_status jfa_device_close(jfa_device *device, jfa_error *err);
@@ -117,18 +127,30 @@ jfa_status jfa_free(jfa_device *device, uint64_t address, jfa_error *err);
 jfa_status jfa_copy_to_device(jfa_device *device, uint64_t to, const void *from, size_t bytes,
                               jfa_error *err);
 jfa_status jfa_copy_from_device(jfa_device *device, void *to, uint64_t from, size_t bytes, jfa_error *err);
-// Waits until all work in `stream` (the backend's own; NULL: its default) is done, and reports failures of
-// it.
+// Waits until all work in `stream` is done, and reports failures of it.
 jfa_status jfa_synchronise(jfa_device *device, void *stream, jfa_error *err);
+
+// A point in a stream's work, to measure time between two of them. The caller destroys it before the device
+// is closed.
+typedef struct jfa_event jfa_event;
+
+jfa_status jfa_event_create(jfa_device *device, jfa_event **event, jfa_error *err);
+void jfa_event_destroy(jfa_event *event); // NULL is allowed
+// The event is when all work that is in `stream` now is done. Recording again moves it.
+jfa_status jfa_event_record(jfa_event *event, void *stream, jfa_error *err);
+// Waits for `end` and gives the milliseconds from `start` to it, both recorded in streams of one device.
+// Resolution on a GPU: about half a microsecond.
+jfa_status jfa_event_elapsed(jfa_event *start, jfa_event *end, float *milliseconds, jfa_error *err);
 
 // ---------------------------------------------------------------- modules and kernels
 
 typedef struct jfa_module jfa_module;
 typedef struct jfa_kernel jfa_kernel;
 
-// Loads PTX text (with or without a final NUL) or a cubin of `bytes` bytes; the image is not kept. The caller
-// owns *module. JFA_ERROR_IMAGE, JFA_ERROR_MANIFEST: not an image of ours. JFA_ERROR_TARGET: built for
-// another chip.
+// Loads PTX text (with or without a final NUL) or a cubin of `bytes` bytes; the caller's copy isn't needed
+// afterwards. An image that is loaded on the device already is not loaded again: the modules share it. The
+// caller owns *module. JFA_ERROR_IMAGE, JFA_ERROR_MANIFEST: not an image of ours. JFA_ERROR_TARGET: built for
+// another chip. JFA_ERROR_UNSUPPORTED: the driver is too old for the image.
 jfa_status jfa_module_load(jfa_device *device, const void *image, size_t bytes, jfa_module **module,
                            jfa_error *err);
 // The same from a file.
@@ -213,14 +235,19 @@ const jfa_kernel_info *jfa_kernel_get_info(const jfa_kernel *kernel);
 
 // ---------------------------------------------------------------- problems
 
-// Lengths of the sequences on an axis, in positions: exactly one of the three is given. With `offsets`,
-// sequence s has offsets[s + 1] - offsets[s] positions ("cu_seqlens"): sequences + 1 numbers on the host that
-// start with 0 and don't decrease.
+// Lengths of the sequences on an axis, in positions: exactly one of the four is given. With offsets, sequence
+// s has offsets[s + 1] - offsets[s] positions ("cu_seqlens"): sequences + 1 numbers that start with 0 and
+// don't decrease.
+//
+// Offsets may be known on the device only (see jfa_plan_update). If those of one axis are, each other axis
+// has its offsets there too, or one length for all sequences; no tensor's rows are listed on those axes; and
+// an axis that is the innermost dim of a tensor moved by tensor maps must be known on the host.
 typedef struct {
     const char *name;
-    const int32_t *offsets; // [sequences + 1], or NULL
-    const int32_t *lengths; // [sequences], or NULL
-    int64_t length;         // of every sequence, when the others are NULL
+    const int32_t *offsets;  // [sequences + 1], on the host, or NULL
+    const int32_t *lengths;  // [sequences], on the host, or NULL
+    int64_t length;          // of every sequence, when the others are NULL or 0
+    uint64_t device_offsets; // address of int32 [sequences + 1] on the device, or 0
 } jfa_axis;
 
 // Where the rows of a sequence start in a tensor along a dim that is an axis.
@@ -283,6 +310,7 @@ bool jfa_tensor_set_dense(jfa_tensor *tensor);
 
 typedef struct jfa_plan jfa_plan;
 
+// Of a plan from offsets on the device, records and items are the most that there can be.
 typedef struct {
     int64_t records;      // blocks of work: (sequence, block ...) with rows
     int64_t items;        // records times the extents of the factor dims (heads)
@@ -292,16 +320,32 @@ typedef struct {
 } jfa_plan_info;
 
 // Checks the problem against the kernel, makes the list of work and copies it to the device, encodes the
-// tensor maps. Nothing of the problem is kept but the tensors' addresses: the tensors must exist while the
-// plan is launched. The caller owns *plan. JFA_ERROR_PROBLEM, JFA_ERROR_NOT_FOUND: the problem doesn't fit;
-// JFA_ERROR_LIMIT: a size beyond 32 bits.
+// tensor maps. Waits for nothing that runs on the device. Nothing of the problem is kept but the tensors'
+// addresses: the tensors must exist while the plan is launched. The caller owns *plan. JFA_ERROR_PROBLEM,
+// JFA_ERROR_NOT_FOUND: the problem doesn't fit; JFA_ERROR_LIMIT: a size beyond 32 bits.
 jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_plan **plan, jfa_error *err);
-// NULL is allowed. Launches of it must have ended.
+// A plan from offsets on the device (jfa_axis) is made without knowing them: it has room for the most blocks
+// that its tensors' rows allow, and is filled by the device. This starts that in `stream` and returns: what
+// is launched in the stream from then on uses the offsets as they are at that point of it. Call it whenever
+// they have changed, and once before the first launch. It costs one small kernel; blocks that aren't there
+// cost the kernel next to nothing each. Allocates nothing and waits for nothing, like jfa_launch, and can be
+// captured into the same graph. JFA_ERROR_ARGUMENT: the plan's lengths were given on the host.
+//
+// Offsets on the device are checked there: sequences that decrease, pass the tensors' rows, or are the first
+// and don't start with 0 count as empty.
+jfa_status jfa_plan_update(jfa_plan *plan, void *stream, jfa_error *err);
+// Waits for `stream` and tells what was wrong with the offsets of updates since the last check:
+// JFA_ERROR_PROBLEM names the first sequence. Never needed; a plan from the host's lengths is always right.
+jfa_status jfa_plan_check(jfa_plan *plan, void *stream, jfa_error *err);
+
+// NULL is allowed. Launches of it must have ended. The device keeps some of the memory for later plans, until
+// it is closed.
 jfa_status jfa_plan_destroy(jfa_plan *plan, jfa_error *err);
 const jfa_plan_info *jfa_plan_get_info(const jfa_plan *plan);
 
 // Starts the kernel in `stream` and returns; later work of that stream waits for it. A plan without work does
-// nothing.
+// nothing. Allocates nothing and waits for nothing, on the host or the device, so that it may be captured
+// into a CUDA graph; the plan and the tensors must then live as long as the graph.
 jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err);
 
 #ifdef __cplusplus

@@ -36,6 +36,11 @@ static jfa_status check_ends(const jfa_bound *b, int tensor, int dim, int64_t ti
     int64_t extent = b->tensors[tensor]->extents[dim];
     if (info->dims[dim].kind != JFA_DIM_AXIS || tile == 1)
         return JFA_OK;
+    if (jfa_bound_is_on_device(b, axis))
+        return FAIL(err, JFA_ERROR_UNSUPPORTED,
+                    "tensor '%s' is moved in tiles of %lld along axis '%s': its lengths must be known on the "
+                    "host",
+                    info->name, (long long)tile, b->manifest->info.axes[axis].name);
     for (int64_t s = 0; s < b->sequences; s++) {
         int64_t length = jfa_bound_length(b, axis, s);
         if (length % tile && jfa_bound_base(b, tensor, dim, s) + length != extent)
@@ -77,6 +82,7 @@ static jfa_status fill_entry(const jfa_bound *b, const jfa_map *map, int place, 
     const jfa_map_entry *entry = &map->entries[place];
     const jfa_tensor *given = b->tensors[map->tensor];
     int64_t inner = given->extents[given->rank - 1], cols = map->entries[0].box;
+    jfa_status status;
     *stride = MAP_UNIT_BYTES;
     switch (entry->kind) {
     case JFA_ENTRY_COL:
@@ -94,9 +100,8 @@ static jfa_status fill_entry(const jfa_bound *b, const jfa_map *map, int place, 
         return stride_bytes(b, map->tensor, entry->dim, stride, err);
     default:
         *extent = given->extents[entry->dim];
-        if (check_ends(b, map->tensor, entry->dim, entry->box, err))
-            return JFA_ERROR_PROBLEM;
-        return stride_bytes(b, map->tensor, entry->dim, stride, err);
+        status = check_ends(b, map->tensor, entry->dim, entry->box, err);
+        return status ? status : stride_bytes(b, map->tensor, entry->dim, stride, err);
     }
 }
 

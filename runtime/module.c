@@ -60,26 +60,16 @@ static jfa_status check_kernel(const jfa_module *module, const jfa_kernel *kerne
 
 // ---------------------------------------------------------------- loading
 
-static jfa_status load_kernels(jfa_module *module, const void *image, size_t bytes, jfa_error *err) {
-    const jfa_backend *backend = module->device->backend;
-    jfa_error mine = {0};
-    jfa_status status = JFA_OK;
-    for (int i = 0; i < module->kernel_count && !status; i++)
-        status = check_kernel(module, &module->kernels[i], err);
-    if (status)
-        return status;
-    status = backend->module_load(module->device->handle, image, bytes, &module->handle, &mine);
-    if (status)
-        return jfa_backend_result(status, &mine, err, "load a module");
+// The array of kernels is complete: their addresses stay.
+static jfa_status find_functions(jfa_module *module, jfa_error *err) {
+    const jfa_device *device = module->device;
     for (int i = 0; i < module->kernel_count; i++) {
         jfa_kernel *kernel = &module->kernels[i];
-        // The array of kernels is complete: their addresses stay.
-        status = backend->function_get(module->device->handle, module->handle, kernel->manifest.entry,
-                                       &kernel->function, &mine);
-        if (status) {
-            backend->module_unload(module->device->handle, module->handle);
+        jfa_error mine = {0};
+        jfa_status status = device->backend->function_get(device->handle, jfa_loaded_handle(module->image),
+                                                          kernel->manifest.entry, &kernel->function, &mine);
+        if (status)
             return jfa_backend_result(status, &mine, err, "find a kernel");
-        }
     }
     return JFA_OK;
 }
@@ -93,7 +83,15 @@ static jfa_status load(jfa_module *module, const char *image, size_t bytes, jfa_
         return status;
     status = read_manifests(module, text, length, err);
     free(text);
-    return status ? status : load_kernels(module, image, bytes, err);
+    for (int i = 0; i < module->kernel_count && !status; i++)
+        status = check_kernel(module, &module->kernels[i], err);
+    if (!status)
+        status = jfa_loaded_take(module->device, image, bytes, &module->image, err);
+    return status ? status : find_functions(module, err);
+}
+
+static bool ends_with_nul(const char *image, size_t bytes) {
+    return bytes > 1 && !image[bytes - 1] && image[0] != 0x7f; // an ELF file's last byte is its own
 }
 
 jfa_status jfa_module_load(jfa_device *device, const void *image, size_t bytes, jfa_module **module,
@@ -104,21 +102,15 @@ jfa_status jfa_module_load(jfa_device *device, const void *image, size_t bytes, 
     if (!device || !image || !bytes)
         return FAIL(err, JFA_ERROR_ARGUMENT, "the device or the image is NULL or empty");
     jfa_module *made = calloc(1, sizeof *made);
-    // Backends want PTX to end with a NUL, which the caller's bytes need not.
-    char *copy = malloc(bytes + 1);
-    jfa_status status = JFA_OK;
-    if (!made || !copy) {
-        status = FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for an image of %zu bytes", bytes);
-    } else {
-        memcpy(copy, image, bytes);
-        copy[bytes] = 0;
-        made->device = device;
-        status = load(made, copy, bytes - (bytes > 1 && !copy[bytes - 1] && copy[0] != 0x7f), err);
-    }
-    free(copy);
+    if (!made)
+        return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for a module");
+    made->device = device;
+    pthread_mutex_init(&made->lock, NULL);
+    jfa_status status = load(made, image, bytes - ends_with_nul(image, bytes), err);
     if (status) {
-        if (made)
-            free(made->kernels);
+        jfa_loaded_drop(device, made->image);
+        pthread_mutex_destroy(&made->lock);
+        free(made->kernels);
         free(made);
         return status;
     }
@@ -170,7 +162,10 @@ jfa_status jfa_module_unload(jfa_module *module, jfa_error *err) {
     if (plans)
         return FAIL(err, JFA_ERROR_BUSY, "the module is in use: its kernels have %d plan%s", plans,
                     plans == 1 ? "" : "s");
-    module->device->backend->module_unload(module->device->handle, module->handle);
+    for (int i = 0; i < module->kernel_count; i++)
+        jfa_planner_unload(&module->kernels[i]);
+    jfa_loaded_drop(module->device, module->image);
+    pthread_mutex_destroy(&module->lock);
     atomic_fetch_sub(&module->device->module_count, 1);
     free(module->kernels);
     free(module);

@@ -9,9 +9,14 @@
 struct jfa_plan {
     jfa_kernel *kernel;
     jfa_plan_info info;
-    uint64_t records; // device address; owned
-    uint8_t *block;   // parameters; owned
+    jfa_memory records; // owned
+    uint8_t *block;     // parameters; owned
     size_t block_bytes;
+    // Of a plan from offsets on the device:
+    int64_t sequences;
+    uint8_t *planner_block; // the planner's parameters; owned; NULL: lengths were known on the host
+    size_t status_at;       // in the records' memory
+    atomic_bool is_updated;
 };
 
 // ---------------------------------------------------------------- parameters
@@ -66,16 +71,52 @@ void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, uint64_t reco
 
 static jfa_status upload(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
     jfa_device *device = plan->kernel->module->device;
-    jfa_status status = jfa_malloc(device, work->bytes, &plan->records, err);
-    return status ? status : jfa_copy_to_device(device, plan->records, work->words, work->bytes, err);
+    jfa_status status = jfa_spare_take(device, work->bytes, &plan->records, err);
+    return status ? status : jfa_upload(device, plan->records.address, work->words, work->bytes, err);
 }
 
 static jfa_status describe_maps(const jfa_bound *b, jfa_tensor_map *maps, jfa_error *err) {
     jfa_status status = JFA_OK;
+    memset(maps, 0, JFA_MAX_MAPS * sizeof *maps); // padding too: maps are compared
     for (int i = 0; i < b->manifest->map_count && !status; i++)
         if (b->tensors[b->manifest->maps[i].tensor])
             status = jfa_map_fill(b, i, &maps[i], err);
     return status;
+}
+
+// Does the tensors' memory exist, and that of offsets?
+static jfa_status check_memory(const jfa_device *device, const jfa_bound *b, jfa_error *err) {
+    for (int i = 0; i < b->manifest->info.axis_count && device->backend->check_memory; i++) {
+        uint64_t offsets = b->axes[i]->device_offsets;
+        jfa_error mine = {0};
+        jfa_status status =
+            offsets ? device->backend->check_memory(device->handle, offsets,
+                                                    ((uint64_t)b->sequences + 1) * sizeof(int32_t), &mine)
+                    : JFA_OK;
+        if (status)
+            return FAIL(err, status, "the offsets of axis '%s': %s", b->manifest->info.axes[i].name,
+                        mine.message);
+    }
+    for (int i = 0; i < b->manifest->info.tensor_count && device->backend->check_memory; i++) {
+        const jfa_tensor *tensor = b->tensors[i];
+        if (!tensor || !jfa_tensor_has_elements(tensor))
+            continue;
+        uint64_t bytes = jfa_tensor_bytes(tensor);
+        jfa_error mine = {0};
+        jfa_status status = device->backend->check_memory(device->handle, tensor->address, bytes, &mine);
+        if (status)
+            return FAIL(err, status, "tensor '%s' of %llu bytes: %s", b->manifest->info.tensors[i].name,
+                        (unsigned long long)bytes, mine.message);
+    }
+    return JFA_OK;
+}
+
+// The map before `map` that says the same of the same tensor; -1: none.
+static int same_map(const jfa_tensor_map *maps, int map) {
+    int same = map - 1;
+    while (same >= 0 && memcmp(&maps[same], &maps[map], sizeof *maps) != 0)
+        same--;
+    return same;
 }
 
 // The maps of tensors that were left out stay zero: the kernel must not use them. A tensor without elements
@@ -88,7 +129,13 @@ static jfa_status encode_maps(const jfa_plan *plan, const jfa_bound *b, jfa_tens
         if (!b->tensors[b->manifest->maps[i].tensor])
             continue;
         if (!maps[i].address)
-            maps[i].address = plan->records;
+            maps[i].address = plan->records.address;
+        int same = same_map(maps, i);
+        if (same >= 0) {
+            memcpy(encoded + (size_t)i * JFA_MAP_BYTES, encoded + (size_t)same * JFA_MAP_BYTES,
+                   JFA_MAP_BYTES);
+            continue;
+        }
         jfa_status status = device->backend->encode_tensor_map(device->handle, &maps[i],
                                                                encoded + (size_t)i * JFA_MAP_BYTES, &mine);
         if (status)
@@ -108,9 +155,21 @@ static jfa_status fill_parameters(jfa_plan *plan, const jfa_bound *b, const jfa_
     else
         status = encode_maps(plan, b, maps, encoded, err);
     if (!status)
-        jfa_parameters_fill(b, work, plan->records, encoded, plan->block);
+        jfa_parameters_fill(b, work, plan->records.address, encoded, plan->block);
     free(encoded);
     return status;
+}
+
+static jfa_status prepare_planner(jfa_plan *plan, const jfa_bound *b, const jfa_work *work, jfa_error *err) {
+    plan->sequences = b->sequences;
+    plan->status_at = jfa_work_status(b->manifest, work->records);
+    plan->planner_block = calloc(1, jfa_planner_block_bytes(b->manifest));
+    if (!plan->planner_block)
+        return FAIL(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory for a planner's parameters");
+    if (!work->records)
+        return JFA_OK;
+    jfa_planner_fill(b, work, plan->records.address, plan->planner_block);
+    return jfa_planner_load(plan->kernel, err);
 }
 
 static jfa_status set_info(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
@@ -138,13 +197,16 @@ static jfa_status build(jfa_plan *plan, const jfa_bound *b, jfa_work *work, jfa_
     jfa_tensor_map maps[JFA_MAX_MAPS];
     jfa_status status = describe_maps(b, maps, err);
     if (!status)
+        status = check_memory(plan->kernel->module->device, b, err);
+    if (!status)
         status = jfa_work_build(b, work, err);
     if (!status)
         status = set_info(plan, work, err);
-    if (status || !work->items)
-        return status;
-    status = upload(plan, work, err);
-    return status ? status : fill_parameters(plan, b, work, maps, err);
+    if (!status && work->items) {
+        status = upload(plan, work, err);
+        status = status ? status : fill_parameters(plan, b, work, maps, err);
+    }
+    return status || !b->on_device ? status : prepare_planner(plan, b, work, err);
 }
 
 jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_plan **plan, jfa_error *err) {
@@ -176,8 +238,9 @@ jfa_status jfa_plan_destroy(jfa_plan *plan, jfa_error *err) {
     if (!plan)
         return JFA_OK;
     jfa_module *module = plan->kernel->module;
-    jfa_status status = jfa_free(module->device, plan->records, err);
+    jfa_status status = jfa_spare_give(module->device, plan->records, err);
     atomic_fetch_sub(&module->plan_count, 1);
+    free(plan->planner_block);
     free(plan->block);
     free(plan);
     return status;
@@ -187,11 +250,49 @@ const jfa_plan_info *jfa_plan_get_info(const jfa_plan *plan) {
     return plan ? &plan->info : NULL;
 }
 
+// ---------------------------------------------------------------- offsets on the device
+
+static jfa_status check_is_on_device(const jfa_plan *plan, jfa_error *err) {
+    if (!plan)
+        return FAIL(err, JFA_ERROR_ARGUMENT, "the plan is NULL");
+    return plan->planner_block
+               ? JFA_OK
+               : FAIL(err, JFA_ERROR_ARGUMENT,
+                      "the plan was made from lengths on the host; there is nothing to update");
+}
+
+jfa_status jfa_plan_update(jfa_plan *plan, void *stream, jfa_error *err) {
+    jfa_status status = check_is_on_device(plan, err);
+    if (!status && plan->info.grid)
+        status = jfa_planner_launch(plan->kernel, plan->sequences, plan->planner_block, stream, err);
+    if (!status)
+        atomic_store(&plan->is_updated, true);
+    return status;
+}
+
+jfa_status jfa_plan_check(jfa_plan *plan, void *stream, jfa_error *err) {
+    jfa_status status = check_is_on_device(plan, err);
+    if (status || !plan->info.grid)
+        return status;
+    jfa_device *device = plan->kernel->module->device;
+    uint64_t address = plan->records.address + plan->status_at, found;
+    status = jfa_synchronise(device, stream, err);
+    if (!status)
+        status = jfa_copy_from_device(device, &found, address, sizeof found, err);
+    if (status || found == JFA_NOTHING_WRONG)
+        return status;
+    status = jfa_copy_to_device(device, address, &JFA_NOTHING_WRONG, sizeof found, err);
+    return status ? status : jfa_planner_verdict(&plan->kernel->manifest, found, err);
+}
+
 // ---------------------------------------------------------------- launching
 
 jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err) {
     if (!plan)
         return FAIL(err, JFA_ERROR_ARGUMENT, "the plan is NULL");
+    if (plan->planner_block && !atomic_load(&plan->is_updated))
+        return FAIL(err, JFA_ERROR_ARGUMENT,
+                    "the plan's offsets are on the device: call jfa_plan_update before the first launch");
     if (!plan->info.grid)
         return JFA_OK;
     const jfa_kernel_info *info = &plan->kernel->manifest.info;
@@ -205,7 +306,8 @@ jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err) {
         .params_bytes = plan->block_bytes,
         .stream = stream,
     };
-    jfa_error mine = {0};
+    jfa_error mine;
+    mine.message[0] = '\0';
     return jfa_backend_result(device->backend->launch(device->handle, plan->kernel->function, &desc, &mine),
                               &mine, err, "launch a kernel");
 }

@@ -47,13 +47,46 @@ static jfa_status check_rows_kind(const jfa_bound *b, int tensor, int dim, jfa_e
     return JFA_OK;
 }
 
-static jfa_status check_rows(const jfa_bound *b, int tensor, int dim, jfa_error *err) {
+static void set_least(int64_t *limit, int64_t value) {
+    *limit = *limit < value ? *limit : value;
+}
+
+// What the tensor's rows allow on an axis whose lengths aren't known here; the device checks them.
+static jfa_status limit_rows(jfa_bound *b, int tensor, int dim, jfa_error *err) {
+    const jfa_tensor_info *info = &b->manifest->info.tensors[tensor];
+    const jfa_rows *rows = &b->tensors[tensor]->rows[dim];
+    int axis = info->dims[dim].index;
+    int64_t extent = b->tensors[tensor]->extents[dim], before = 0;
+    if (rows->kind == JFA_ROWS_LISTED)
+        return FAIL(err, JFA_ERROR_UNSUPPORTED,
+                    "tensor '%s': the rows of dim %d are listed on the host, but the lengths of axis '%s' "
+                    "are on the device",
+                    info->name, dim, b->manifest->info.axes[axis].name);
+    if (rows->kind == JFA_ROWS_PADDED && b->sequences > 1) {
+        before = (b->sequences - 1) * rows->pitch; // below 2^62
+        if (before > extent)
+            return FAIL(
+                err, JFA_ERROR_PROBLEM,
+                "tensor '%s': the last of %lld sequences starts at row %lld, but dim %d has %lld rows",
+                info->name, (long long)b->sequences, (long long)before, dim, (long long)extent);
+        if (info->direction != JFA_IN) // sequences must not write each other's rows
+            set_least(&b->most_length[axis], rows->pitch);
+    }
+    set_least(&b->most_length[axis], extent - before);
+    if (rows->kind == JFA_ROWS_PACKED)
+        set_least(&b->most_total[axis], extent);
+    return JFA_OK;
+}
+
+static jfa_status check_rows(jfa_bound *b, int tensor, int dim, jfa_error *err) {
     const jfa_tensor_info *info = &b->manifest->info.tensors[tensor];
     int axis = info->dims[dim].index;
     int64_t extent = b->tensors[tensor]->extents[dim];
     jfa_status status = check_rows_kind(b, tensor, dim, err);
     if (status)
         return status;
+    if (jfa_bound_is_on_device(b, axis))
+        return limit_rows(b, tensor, dim, err);
     for (int64_t s = 0; s < b->sequences; s++) {
         int64_t base = jfa_bound_base(b, tensor, dim, s), length = jfa_bound_length(b, axis, s);
         if (base < 0 || base + length > extent)
@@ -82,6 +115,10 @@ static jfa_status rows_are_apart(const jfa_bound *b, int tensor, int dim, bool *
     *apart = true;
     if (b->tensors[tensor]->rows[dim].kind == JFA_ROWS_PACKED)
         return JFA_OK;
+    if (jfa_bound_is_on_device(b, axis)) {
+        *apart = b->sequences < 2 || b->tensors[tensor]->rows[dim].kind == JFA_ROWS_PADDED; // limit_rows
+        return JFA_OK;
+    }
     int64_t count = 0;
     for (int64_t s = 0; s < b->sequences; s++)
         count += jfa_bound_length(b, axis, s) > 0;
@@ -133,6 +170,10 @@ static int64_t tensor_span(const jfa_tensor *tensor, int without) {
             return -1;
     }
     return span;
+}
+
+uint64_t jfa_tensor_bytes(const jfa_tensor *tensor) {
+    return (uint64_t)(tensor_span(tensor, -1) * jfa_dtype_bytes(tensor->dtype));
 }
 
 static jfa_status check_memory(const jfa_bound *b, int tensor, jfa_error *err) {
@@ -205,8 +246,7 @@ static bool interleaved(const jfa_tensor *a, const jfa_tensor *b) {
 }
 
 static bool apart(const jfa_tensor *a, const jfa_tensor *b) {
-    uint64_t a_bytes = (uint64_t)(tensor_span(a, -1) * jfa_dtype_bytes(a->dtype));
-    uint64_t b_bytes = (uint64_t)(tensor_span(b, -1) * jfa_dtype_bytes(b->dtype));
+    uint64_t a_bytes = jfa_tensor_bytes(a), b_bytes = jfa_tensor_bytes(b);
     return a->address + a_bytes <= b->address || b->address + b_bytes <= a->address || interleaved(a, b);
 }
 
@@ -227,7 +267,7 @@ static jfa_status check_pairs(const jfa_bound *b, jfa_error *err) {
     return JFA_OK;
 }
 
-static jfa_status check_tensor(const jfa_bound *b, int tensor, jfa_error *err) {
+static jfa_status check_tensor(jfa_bound *b, int tensor, jfa_error *err) {
     const jfa_tensor_info *info = &b->manifest->info.tensors[tensor];
     for (int d = 0; d < info->rank; d++) {
         jfa_status status = info->dims[d].kind == JFA_DIM_AXIS ? check_rows(b, tensor, d, err) : JFA_OK;
@@ -243,7 +283,7 @@ static jfa_status check_tensor(const jfa_bound *b, int tensor, jfa_error *err) {
     return status;
 }
 
-jfa_status jfa_bound_check_tensors(const jfa_bound *b, jfa_error *err) {
+jfa_status jfa_bound_check_tensors(jfa_bound *b, jfa_error *err) {
     for (int i = 0; i < b->manifest->info.tensor_count; i++) {
         jfa_status status = b->tensors[i] ? check_tensor(b, i, err) : JFA_OK;
         if (status)

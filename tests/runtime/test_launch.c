@@ -408,6 +408,25 @@ static void memory_is_allocated_copied_and_freed(void **state) {
     assert_int_equal(jfa_device_close(device, NULL), JFA_OK);
 }
 
+static void events_read_the_clock_where_the_device_has_none(void **state) {
+    (void)state;
+    fixture_register();
+    jfa_device *device;
+    jfa_event *start, *end;
+    float milliseconds = -1;
+    assert_int_equal(jfa_device_open("fake:sm_100a", &device, NULL), JFA_OK);
+    assert_int_equal(jfa_event_create(device, &start, NULL), JFA_OK);
+    assert_int_equal(jfa_event_create(device, &end, NULL), JFA_OK);
+    assert_int_equal(jfa_event_record(start, NULL, NULL), JFA_OK);
+    assert_int_equal(usleep(2000), 0);
+    assert_int_equal(jfa_event_record(end, NULL, NULL), JFA_OK);
+    assert_int_equal(jfa_event_elapsed(start, end, &milliseconds, NULL), JFA_OK);
+    assert_true(milliseconds >= 2);
+    jfa_event_destroy(start);
+    jfa_event_destroy(end);
+    assert_int_equal(jfa_device_close(device, NULL), JFA_OK);
+}
+
 static void nulls_are_refused(void **state) {
     (void)state;
     Loaded l = load(SAMPLE_MANIFEST);
@@ -418,6 +437,8 @@ static void nulls_are_refused(void **state) {
     jfa_kernel *kernel;
     jfa_plan *plan;
     uint64_t address;
+    jfa_event *event;
+    float milliseconds;
     const jfa_status results[] = {
         jfa_device_open(NULL, &device, NULL),
         jfa_device_open("fake:0", NULL, NULL),
@@ -441,6 +462,11 @@ static void nulls_are_refused(void **state) {
         jfa_plan_create(l.kernel, NULL, &plan, NULL),
         jfa_plan_create(l.kernel, &sample.problem, NULL, NULL),
         jfa_launch(NULL, NULL, NULL),
+        jfa_event_create(NULL, &event, NULL),
+        jfa_event_create(l.device, NULL, NULL),
+        jfa_event_record(NULL, NULL, NULL),
+        jfa_event_elapsed(NULL, NULL, &milliseconds, NULL),
+        jfa_event_elapsed(NULL, NULL, NULL, NULL),
     };
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
         if (results[i] != JFA_ERROR_ARGUMENT)
@@ -448,6 +474,7 @@ static void nulls_are_refused(void **state) {
     assert_int_equal(jfa_plan_destroy(NULL, NULL), JFA_OK);
     assert_int_equal(jfa_module_unload(NULL, NULL), JFA_OK);
     assert_int_equal(jfa_device_close(NULL, NULL), JFA_OK);
+    jfa_event_destroy(NULL);
     assert_null(jfa_plan_get_info(NULL));
     assert_null(jfa_device_get_props(NULL));
     assert_null(jfa_device_native(NULL));
@@ -483,6 +510,7 @@ int main(void) {
         cmocka_unit_test(what_is_in_use_is_not_taken_away),
         cmocka_unit_test(a_failure_of_the_device_is_passed_on_and_leaks_nothing),
         cmocka_unit_test(memory_is_allocated_copied_and_freed),
+        cmocka_unit_test(events_read_the_clock_where_the_device_has_none),
         cmocka_unit_test(nulls_are_refused),
         cmocka_unit_test(every_status_and_type_has_a_name),
     };

@@ -238,6 +238,83 @@ static void a_hundred_thousand_sequences_are_planned(void **state) {
     free(offsets);
 }
 
+// What the kernel makes of the list: CTA c takes items in zig-zag.
+static void deal(const jfa_work *work, int64_t heads, int64_t ctas, int64_t *loads) {
+    memset(loads, 0, (size_t)ctas * sizeof *loads);
+    for (int64_t round = 0; round * ctas < work->items; round++)
+        for (int64_t c = 0; c < ctas; c++) {
+            int64_t item = round * ctas + (round % 2 ? ctas - 1 - c : c);
+            if (item < work->items)
+                loads[c] += work->words[item / heads * 7 + 3];
+        }
+}
+
+// Dealt from the heaviest on, no CTA has more above another than one item.
+static void work_is_balanced_over_the_processors(void **state) {
+    (void)state;
+    enum { SEQUENCES = 1000, CTAS = 148 };
+    jfa_manifest m = fixture_manifest(SAMPLE_MANIFEST);
+    int32_t q[SEQUENCES], k[SEQUENCES];
+    uint32_t number = 3;
+    int64_t records[2] = {0}, q_rows = 0, k_rows = 0;
+    for (int s = 0; s < SEQUENCES; s++) {
+        number = number * 1664525u + 1013904223u;
+        q[s] = (int32_t)(number >> 8 & 1023) * (number >> 30 != 0);     // a quarter is empty
+        k[s] = 1 + (int32_t)(number >> 12 & 255) * (s % 100 ? 1 : 100); // and some are long
+        q_rows += q[s];
+        k_rows += k[s];
+    }
+    for (int i = 0; i < 2; i++) {
+        const int64_t heads = i ? 16 : 1;
+        Sample sample;
+        jfa_bound bound;
+        jfa_work work;
+        fixture_sample(&sample, SEQUENCES, q_rows, k_rows, heads, 1);
+        sample.axes[0].lengths = q;
+        sample.axes[1].lengths = k;
+        assert_int_equal(jfa_bind(&m, &sample.problem, &bound, NULL), JFA_OK);
+        assert_int_equal(jfa_work_build(&bound, &work, NULL), JFA_OK);
+        int64_t loads[CTAS], most = 0, least = INT64_MAX;
+        deal(&work, heads, CTAS, loads);
+        for (int c = 0; c < CTAS; c++) {
+            most = loads[c] > most ? loads[c] : most;
+            least = loads[c] < least ? loads[c] : least;
+        }
+        assert_true(most - least <= work.words[3]);
+        for (int64_t r = 0; r < work.records; r++)
+            assert_true(work.words[r * 7 + 1] < work.words[r * 7 + 2]); // no empty block
+        records[i] = work.records;
+        assert_int_equal(work.items, work.records * heads);
+        free(work.words);
+        jfa_bound_release(&bound);
+    }
+    assert_int_equal(records[0], records[1]); // heads are a factor, not records
+}
+
+// Weights of one to four bytes, equal ones among them.
+static void heavy_sequences_come_first_whatever_their_weights(void **state) {
+    (void)state;
+    static const int32_t K[] = {5, 70000, 1, 256, 65536, 255, 70000, 2000000000, 0, 16777216, 65535, 1};
+    static const int32_t ORDER[] = {7, 9, 1, 6, 4, 10, 3, 5, 0, 2, 8, 11};
+    enum { SEQUENCES = 12 };
+    jfa_manifest m = fixture_manifest(SAMPLE_MANIFEST);
+    Sample sample;
+    jfa_bound bound;
+    jfa_work work;
+    jfa_error err = {0};
+    fixture_sample(&sample, SEQUENCES, SEQUENCES, 2000000000, 1, 1);
+    sample.axes[0].length = 1;
+    sample.axes[1].lengths = K;
+    sample.tensors[SAMPLE_K].rows[0].kind = JFA_ROWS_SHARED;
+    if (jfa_bind(&m, &sample.problem, &bound, &err) || jfa_work_build(&bound, &work, &err))
+        fail_msg("%s", err.message);
+    assert_int_equal(work.records, SEQUENCES);
+    for (int i = 0; i < SEQUENCES; i++)
+        assert_int_equal(work.words[i * 7], ORDER[i]);
+    free(work.words);
+    jfa_bound_release(&bound);
+}
+
 // Bind and build; the sample's q length and block size, its sequences and heads.
 static jfa_status plan_sizes(const char *block, int64_t sequences, int64_t length, int64_t heads,
                              jfa_work *work, jfa_error *err) {
@@ -331,6 +408,8 @@ int main(void) {
         cmocka_unit_test(blocks_of_several_axes_come_with_the_last_fastest),
         cmocka_unit_test(a_kernel_without_blocks_has_a_record_a_sequence),
         cmocka_unit_test(a_hundred_thousand_sequences_are_planned),
+        cmocka_unit_test(work_is_balanced_over_the_processors),
+        cmocka_unit_test(heavy_sequences_come_first_whatever_their_weights),
         cmocka_unit_test(sizes_up_to_two_to_the_31_are_planned_or_refused),
         cmocka_unit_test(random_lengths_are_planned_or_refused_but_never_wrap),
     };
