@@ -18,8 +18,10 @@ fail() { # $1: where; the log says why
     cat "$work/log"
 }
 
-check() { # $1: where; $2: the file
-    if "$jfac" check "$2" > "$work/log" 2>&1 && ! grep -q '^[^ ].*warning: ' "$work/log"; then
+check() { # $1: where; $2: the file, which may say "// target: NAME"
+    local target
+    target="$(sed -n 's,^// target: ,,p' "$2")"
+    if "$jfac" check "$2" --target "${target:-sm_100a}" > "$work/log" 2>&1 && ! grep -q '^[^ ].*warning: ' "$work/log"; then
         good=$((good + 1))
     else
         fail "$1"
