@@ -87,12 +87,34 @@ static const char *make_ptx(Session *session, CliOptions *options, size_t *lengt
     return text;
 }
 
+// Products that ptxas serialised run at about half the speed, which no one who builds a kernel wants to find
+// out by measuring.
+static int check_quality(const EmitReport *report, const CliOptions *options) {
+    if (report->has_c75) {
+        fputs("jfac: error: the tensor core's products don't overlap in this kernel, for the reason above; "
+              "nothing "
+              "was written\n"
+              "help: if registers are short, give the role smaller tiles or more registers\n",
+              stderr);
+        return STATUS_INPUT;
+    }
+    if (options->strict && report->spill_bytes) {
+        fputs("jfac: error: registers are spilled, which --strict doesn't allow; nothing was written\n"
+              "help: give the role smaller tiles or more registers\n",
+              stderr);
+        return STATUS_INPUT;
+    }
+    return STATUS_GOOD;
+}
+
 static const char *make_cubin(Session *session, CliOptions *options, size_t *length, EmitReport *report,
                               int *status) {
     void *cubin = NULL;
     *status = lower(session);
     if (!*status)
         *status = session_assemble(session, options, &cubin, length, report);
+    if (!*status)
+        *status = check_quality(report, options);
     return *status ? NULL : cubin;
 }
 

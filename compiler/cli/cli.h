@@ -39,7 +39,7 @@ typedef struct {
     // Output.
     const char *output; // NULL: the default
     const char *emit;
-    bool json, timings, line_info;
+    bool json, timings, line_info, strict;
     // `run`.
     const char *device, *lens_file, *image;
     TextList lens, params, broadcast, without;

@@ -36,6 +36,7 @@ static const Option OPTIONS[] = {
      "what to write: ast, plan, llvm, ptx or cubin (default)"},
     {"--line-info", NULL, OPTION_FLAG, FOR_BUILD | FOR_RUN, FIELD(line_info),
      "keep source lines in the cubin, for profilers"},
+    {"--strict", NULL, OPTION_FLAG, FOR_BUILD, FIELD(strict), "registers spilled to memory are an error"},
     {"--timings", NULL, OPTION_FLAG, FOR_BUILD, FIELD(timings),
      "print milliseconds of front end, LLVM and ptxas"},
     {"--json", NULL, OPTION_FLAG, FOR_CHECK, FIELD(json),
