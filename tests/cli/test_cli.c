@@ -189,13 +189,29 @@ static void a_failure_writes_no_output_and_keeps_the_old_one(void **state) {
     assert_int_equal(run("rm out broken.jfa ptxas old-ptxas killed-ptxas").status, 0);
 }
 
-static void the_log_of_ptxas_is_read_for_notes_that_cost_speed(void **state) {
+// A ptxas that takes all and says `says`.
+static void write_ptxas(const char *says) {
+    write_program("ptxas", arena_format(arena,
+                                        "while [ \"$1\" != -o ]; do shift; done; echo x > \"$2\"\n"
+                                        "printf '%s' >&2",
+                                        says));
+}
+
+static void what_ptxas_says_of_speed_decides_whether_a_kernel_is_built(void **state) {
     (void)state;
-    write_program("ptxas", "while [ \"$1\" != -o ]; do shift; done; echo x > \"$2\"\n"
-                           "echo 'ptxas info    : (C7512) Potential Performance Loss: serialized' >&2");
-    Result result = run("JFAC_PTXAS=./ptxas jfac build $R/examples/matmul.jfa -o out");
-    assert_int_equal(result.status, 0);
+    static const char BUILD[] = "JFAC_PTXAS=./ptxas jfac build $R/examples/matmul.jfa -o out";
+    write_ptxas("ptxas info    : (C7512) Potential Performance Loss: serialized\\n");
+    Result result = run(BUILD);
+    assert_int_equal(result.status, 1);
     assert_non_null(strstr(result.text, "(C7512)"));
+    assert_int_equal(run("[ ! -e out ]").status, 0);
+    write_ptxas("ptxas info    : Compiling entry function 'matmul' for 'x'\\n"
+                "    8 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\\n");
+    result = run(arena_format(arena, "%s --strict", BUILD));
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.text, "12 bytes a thread"));
+    assert_int_equal(run("[ ! -e out ]").status, 0);
+    assert_int_equal(run(BUILD).status, 0);
     assert_int_equal(run("rm out ptxas").status, 0);
 }
 
@@ -218,7 +234,7 @@ int main(void) {
         cmocka_unit_test(the_default_output_is_named_after_the_kernel),
         cmocka_unit_test(a_cubin_is_built_where_there_is_a_ptxas),
         cmocka_unit_test(a_failure_writes_no_output_and_keeps_the_old_one),
-        cmocka_unit_test(the_log_of_ptxas_is_read_for_notes_that_cost_speed),
+        cmocka_unit_test(what_ptxas_says_of_speed_decides_whether_a_kernel_is_built),
         cmocka_unit_test(files_that_are_used_are_found_in_the_folders_named),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
