@@ -193,7 +193,7 @@ static void a_failure_writes_no_output_and_keeps_the_old_one(void **state) {
 static void write_ptxas(const char *says) {
     write_program("ptxas", arena_format(arena,
                                         "while [ \"$1\" != -o ]; do shift; done; echo x > \"$2\"\n"
-                                        "printf '%s' >&2",
+                                        "printf \"%s\" >&2",
                                         says));
 }
 
