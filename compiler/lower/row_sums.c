@@ -85,7 +85,7 @@ void row_sums_find(Lower *l, const Role *role) {
 void row_sum_set(Lower *l, const Stmt *stmt) {
     const Local *local = stmt->local;
     Value *cells = l->locals[local->number].cells;
-    Expr *factor, *sum;
+    Expr *factor = NULL, *sum = NULL;
     split(l, stmt->value, local, &factor, &sum);
     for (int row = 0; row < layout_rows(l, local->type); row++) {
         Value kept = ir_get(l, l->f32, cells[row]);

@@ -248,7 +248,7 @@ static const struct {
 
 static int call_builtin(Compiler *compiler, const Context *context, const Ast *call) {
     const char *name = call->a->name;
-    int arguments[MOST_ARGUMENTS];
+    int arguments[MOST_ARGUMENTS] = {0};
     for (size_t i = 0; i < sizeof CALLS / sizeof CALLS[0]; i++) {
         if (strcmp(CALLS[i].name, name))
             continue;
