@@ -1,0 +1,275 @@
+// session.c: a shape's tensors on the device, plans of its kernel's variants, and their times.
+#include "bench/attention/bench.h"
+#include "simulator/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_ELEMENTS = 1 << 22, MAX_LAUNCHES = 500 };
+// A burst is long beside the events' resolution and the clock's ramp, and short enough for many rounds.
+static const double BURST_MS = 20, WARM_UP_MS = 100;
+static const int POISON = 0xFF; // NaN in bf16 and f32: what the kernel leaves out can't pass for a result
+
+static jfa_status fail(jfa_error *err, jfa_status status, const char *message, const char *name) {
+    err->status = status;
+    snprintf(err->message, sizeof err->message, "%s %s", message, name);
+    return status;
+}
+
+// ---------------------------------------------------------------- tensors
+
+typedef struct {
+    const char *name;
+    int64_t extents[3];
+    int rank;
+    jfa_dtype dtype;
+    bool is_output, shares_rows;
+} TensorForm;
+
+static TensorForm form_of(const Shape *shape, TensorId id) {
+    int64_t heads = shape->heads, kv_heads = shape->kv_heads, dim = shape->head_dim;
+    int64_t rows_q = shape->shares_q ? shape->len_q[0] : shape->total_q;
+    switch (id) {
+    case TENSOR_Q:
+        return (TensorForm){"Q", {rows_q, heads, dim}, 3, JFA_BF16, false, shape->shares_q};
+    case TENSOR_K:
+        return (TensorForm){"K", {shape->total_k, kv_heads, dim}, 3, JFA_BF16, false, false};
+    case TENSOR_V:
+        return (TensorForm){"V", {shape->total_k, kv_heads, dim}, 3, JFA_BF16, false, false};
+    case TENSOR_O:
+        return (TensorForm){"O", {shape->total_q, heads, dim}, 3, JFA_BF16, true, false};
+    default:
+        return (TensorForm){"LSE", {heads, shape->total_q}, 2, JFA_F32, true, false};
+    }
+}
+
+static int64_t element_count(const TensorForm *form) {
+    int64_t count = 1;
+    for (int d = 0; d < form->rank; d++)
+        count *= form->extents[d];
+    return count;
+}
+
+// Outputs are filled with poison, inputs with their values.
+static jfa_status fill_tensor(Session *session, TensorId id, uint16_t *chunk, jfa_error *err) {
+    TensorForm form = form_of(session->shape, id);
+    int64_t halves = element_count(&form) * jfa_dtype_bytes(form.dtype) / (int64_t)sizeof *chunk;
+    jfa_status status = JFA_OK;
+    if (form.is_output)
+        memset(chunk, POISON, CHUNK_ELEMENTS * sizeof *chunk);
+    for (int64_t start = 0; !status && start < halves; start += CHUNK_ELEMENTS) {
+        int64_t count = halves - start < CHUNK_ELEMENTS ? halves - start : CHUNK_ELEMENTS;
+        if (!form.is_output)
+            values_fill(id, start, count, chunk);
+        status = jfa_copy_to_device(session->device, session->addresses[id] + (uint64_t)start * sizeof *chunk,
+                                    chunk, (size_t)count * sizeof *chunk, err);
+    }
+    return status;
+}
+
+static jfa_status fill_tensors(Session *session, bool outputs, jfa_error *err) {
+    uint16_t *chunk = malloc(CHUNK_ELEMENTS * sizeof *chunk);
+    if (!chunk)
+        return fail(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory to fill", session->shape->name);
+    jfa_status status = JFA_OK;
+    for (TensorId id = 0; !status && id < TENSOR_COUNT; id++)
+        if (form_of(session->shape, id).is_output == outputs)
+            status = fill_tensor(session, id, chunk, err);
+    free(chunk);
+    return status;
+}
+
+static jfa_status hold_shape(Session *session, const Shape *shape, jfa_error *err) {
+    if (session->shape == shape)
+        return JFA_OK;
+    session_release(session);
+    session->shape = shape;
+    jfa_status status = JFA_OK;
+    for (TensorId id = 0; !status && id < TENSOR_COUNT; id++) {
+        TensorForm form = form_of(shape, id);
+        status =
+            jfa_malloc(session->device, (size_t)element_count(&form) * (size_t)jfa_dtype_bytes(form.dtype),
+                       &session->addresses[id], err);
+    }
+    if (!status)
+        status = fill_tensors(session, false, err);
+    if (status)
+        session_release(session);
+    return status;
+}
+
+// ---------------------------------------------------------------- plans
+
+static jfa_status make_plan(Session *session, Variant *variant, jfa_error *err) {
+    const Shape *shape = session->shape;
+    jfa_axis axes[] = {{.name = "q", .lengths = shape->len_q}, {.name = "k", .lengths = shape->len_k}};
+    jfa_tensor tensors[TENSOR_COUNT];
+    for (TensorId id = 0; id < TENSOR_COUNT; id++) {
+        TensorForm form = form_of(shape, id);
+        tensors[id] = (jfa_tensor){
+            .name = form.name, .address = session->addresses[id], .dtype = form.dtype, .rank = form.rank};
+        memcpy(tensors[id].extents, form.extents, sizeof form.extents);
+        if (!jfa_tensor_set_dense(&tensors[id]))
+            return fail(err, JFA_ERROR_LIMIT, "too large:", form.name);
+        if (form.shares_rows)
+            tensors[id].rows[0].kind = JFA_ROWS_SHARED;
+    }
+    jfa_problem problem = {.sequences = shape->sequences,
+                           .axes = axes,
+                           .axis_count = 2,
+                           .tensors = tensors,
+                           .tensor_count = TENSOR_COUNT};
+    jfa_kernel *kernel;
+    jfa_status status = jfa_kernel_get(variant->module, NULL, &kernel, err);
+    return status ? status : jfa_plan_create(kernel, &problem, &variant->plan, err);
+}
+
+static jfa_status load(Session *session, Variant *variant, jfa_error *err) {
+    const Shape *shape = session->shape;
+    bool is_base = !strcmp(variant->name, "base");
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s-%d%s%s.%s", session->folder, shape->is_causal ? "causal" : "dense",
+             shape->head_dim, is_base ? "" : "-", is_base ? "" : variant->name,
+             session->is_simulated ? "ptx" : "cubin");
+    jfa_status status = jfa_module_load_file(session->device, path, &variant->module, err);
+    return status ? status : make_plan(session, variant, err);
+}
+
+static void unload(Variant *variant) {
+    jfa_error ignored;
+    if (variant->plan)
+        jfa_plan_destroy(variant->plan, &ignored);
+    if (variant->module)
+        jfa_module_unload(variant->module, &ignored);
+    *variant = (Variant){0};
+}
+
+// ---------------------------------------------------------------- launches
+
+static jfa_status time_launches(Session *session, const Variant *variant, int launches, double *milliseconds,
+                                jfa_error *err) {
+    float elapsed = 0;
+    jfa_status status = jfa_event_record(session->start, NULL, err);
+    for (int i = 0; !status && i < launches; i++)
+        status = jfa_launch(variant->plan, NULL, err);
+    if (!status)
+        status = jfa_event_record(session->end, NULL, err);
+    if (!status)
+        status = jfa_event_elapsed(session->start, session->end, &elapsed, err);
+    *milliseconds = (double)elapsed / launches;
+    return status ? status : jfa_synchronise(session->device, NULL, err);
+}
+
+// One launch into poisoned outputs, compared with float64.
+static jfa_status check(Session *session, Variant *variant, jfa_error *err) {
+    jfa_status status = fill_tensors(session, true, err);
+    if (!status)
+        status = jfa_launch(variant->plan, NULL, err);
+    if (!status)
+        status = jfa_synchronise(session->device, NULL, err);
+    return status ? status
+                  : check_outputs(session->device, session->shape, session->addresses, &variant->error, err);
+}
+
+// Enough launches to raise the clock, and how many make a burst.
+static jfa_status warm_up(Session *session, Variant *variant, jfa_error *err) {
+    variant->launches = 1;
+    if (session->is_simulated)
+        return JFA_OK;
+    double once = 0, total = 0;
+    jfa_status status = JFA_OK;
+    while (!status && total < WARM_UP_MS) {
+        int count = once > 0 ? (int)(BURST_MS / once) + 1 : 1;
+        count = count > MAX_LAUNCHES ? MAX_LAUNCHES : count;
+        status = time_launches(session, variant, count, &once, err);
+        once = once > 1e-3 ? once : 1e-3; // a plan without work takes no time
+        total += once * count;
+        variant->launches = count;
+    }
+    return status;
+}
+
+// ---------------------------------------------------------------- the session
+
+const Variant *session_find(const Session *session, const Shape *shape, const char *variant) {
+    for (int i = 0; session->shape == shape && i < session->variant_count; i++)
+        if (!strcmp(session->variants[i].name, variant))
+            return &session->variants[i];
+    return NULL;
+}
+
+jfa_status session_prepare(Session *session, const Shape *shape, const char *name, jfa_error *err) {
+    if (session_find(session, shape, name))
+        return JFA_OK;
+    jfa_status status = hold_shape(session, shape, err);
+    if (status)
+        return status;
+    if (session->variant_count == BENCH_MAX_VARIANTS || strlen(name) >= BENCH_NAME_BYTES)
+        return fail(err, JFA_ERROR_ARGUMENT, "too many variants, or too long a name:", name);
+    Variant *variant = &session->variants[session->variant_count];
+    *variant = (Variant){0};
+    snprintf(variant->name, sizeof variant->name, "%s", name);
+    status = load(session, variant, err);
+    if (!status)
+        status = check(session, variant, err);
+    if (!status)
+        status = warm_up(session, variant, err);
+    if (status)
+        unload(variant);
+    else
+        session->variant_count++;
+    return status;
+}
+
+jfa_status session_time(Session *session, const Shape *shape, const char *name, double *milliseconds,
+                        jfa_error *err) {
+    const Variant *variant = session_find(session, shape, name);
+    if (!variant)
+        return fail(err, JFA_ERROR_ARGUMENT, "not prepared:", name);
+    // The GPU may have worked for someone else since: what changes hands at the first launch isn't timed.
+    if (!session->is_simulated) {
+        jfa_status status = time_launches(session, variant, variant->launches / 4 + 1, milliseconds, err);
+        if (status)
+            return status;
+    }
+    return time_launches(session, variant, variant->launches, milliseconds, err);
+}
+
+void session_release(Session *session) {
+    jfa_error ignored;
+    for (int i = 0; i < session->variant_count; i++)
+        unload(&session->variants[i]);
+    session->variant_count = 0;
+    for (TensorId id = 0; id < TENSOR_COUNT; id++) {
+        if (session->addresses[id])
+            jfa_free(session->device, session->addresses[id], &ignored);
+        session->addresses[id] = 0;
+    }
+    session->shape = NULL;
+}
+
+jfa_status session_open(Session *session, const char *device, const char *folder, jfa_error *err) {
+    *session = (Session){.is_simulated = !strncmp(device, "sim:", 4), .folder = folder};
+    jfa_status status = jfa_sim_register(err);
+    if (!status)
+        status = jfa_device_open(device, &session->device, err);
+    if (!status)
+        status = jfa_event_create(session->device, &session->start, err);
+    if (!status)
+        status = jfa_event_create(session->device, &session->end, err);
+    if (status)
+        session_close(session);
+    return status;
+}
+
+void session_close(Session *session) {
+    jfa_error err;
+    session_release(session);
+    jfa_event_destroy(session->start);
+    jfa_event_destroy(session->end);
+    session->start = session->end = NULL;
+    if (session->device && jfa_device_close(session->device, &err))
+        fprintf(stderr, "bench_attention: %s\n", err.message);
+    session->device = NULL;
+}
