@@ -12,6 +12,7 @@ import csv
 import datetime
 import gc
 import importlib.util
+import math
 import os
 import signal
 import statistics
@@ -332,14 +333,18 @@ def run(options, shapes):
 
         torch.cuda.init()
     command = [options.bench, "--serve", "--device", options.device, "--cubins", options.cubins]
-    command += ["--shapes", options.shapes, "--limit", str(int(options.limit))]
+    command += ["--shapes", options.shapes, "--limit", str(math.ceil(options.limit))]
     server = Server(command, options.limit + 10)
     facts = describe_machine(torch)
     bench = Bench(options, torch, server)
     rows, names = [], []
     try:
         device = server.start()
-        facts["device"] = facts["device"] or device
+    except (OSError, Refused) as error:
+        print(f"peers.py: can't start {options.bench}: {error}", file=sys.stderr)
+        return 3
+    facts["device"] = facts["device"] or device
+    try:
         for shape in shapes:
             if bench.left() <= 0:
                 print(f"the budget of {options.budget:.0f} s is spent: {shape.name} and what follows isn't timed")
