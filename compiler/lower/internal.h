@@ -117,6 +117,7 @@ struct Lower {
     Value first_col;                  // i32: the first column
     Value *fields, *factors;
     WalkState walks[16];
+    uint64_t walked_axes; // bit a: within a block of a walk along axis a, which therefore has positions
     SlotState *slots;
     BlockState *blocks;
     LocalState *locals;

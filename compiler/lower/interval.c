@@ -6,8 +6,10 @@
 
 #include "grammar/ast.h"
 
+// Both ends are within 32 bits. `least` and `most` are what is known of them while compiling.
 typedef struct {
     Value low, high; // i64
+    int64_t least, most;
 } Range;
 
 typedef struct {
@@ -49,26 +51,61 @@ static Value greater(Lower *l, Value a, Value b) {
 }
 
 static Range unknown(Lower *l) {
-    return (Range){ir_long(l, INT32_MIN), ir_long(l, INT32_MAX)};
+    return (Range){ir_long(l, INT32_MIN), ir_long(l, INT32_MAX), INT32_MIN, INT32_MAX};
+}
+
+// An operation's result may leave 32 bits, where the kernel's arithmetic wraps: then it is anywhere.
+static Range wrapped(Lower *l, Range a) {
+    if (a.least >= INT32_MIN && a.most <= INT32_MAX)
+        return a;
+    Range all = unknown(l);
+    Value fits = ir_and(l, LLVMBuildICmp(l->builder, LLVMIntSLE, all.low, a.low, ""),
+                        LLVMBuildICmp(l->builder, LLVMIntSLE, a.high, all.high, ""));
+    return (Range){ir_select(l, fits, a.low, all.low), ir_select(l, fits, a.high, all.high), INT32_MIN,
+                   INT32_MAX};
+}
+
+static int64_t least_of(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t most_of(int64_t a, int64_t b) {
+    return a > b ? a : b;
 }
 
 static Range hull(Lower *l, Range a, Range b) {
-    return (Range){smaller(l, a.low, b.low), greater(l, a.high, b.high)};
+    return (Range){smaller(l, a.low, b.low), greater(l, a.high, b.high), least_of(a.least, b.least),
+                   most_of(a.most, b.most)};
+}
+
+static Range added(Lower *l, Range a, Range b) {
+    return wrapped(
+        l, (Range){ir_add(l, a.low, b.low), ir_add(l, a.high, b.high), a.least + b.least, a.most + b.most});
+}
+
+static Range negated(Lower *l, Range a) { // may leave 32 bits
+    Value zero = ir_long(l, 0);
+    return (Range){ir_sub(l, zero, a.high), ir_sub(l, zero, a.low), -a.most, -a.least};
 }
 
 static Range multiplied(Lower *l, Range a, Range b) {
-    Value products[4] = {ir_mul(l, a.low, b.low), ir_mul(l, a.low, b.high), ir_mul(l, a.high, b.low),
-                         ir_mul(l, a.high, b.high)};
-    Range range = {products[0], products[0]};
-    for (int i = 1; i < 4; i++)
-        range = hull(l, range, (Range){products[i], products[i]});
-    return range;
+    const Value as[] = {a.low, a.high}, bs[] = {b.low, b.high};
+    const int64_t a_ends[] = {a.least, a.most}, b_ends[] = {b.least, b.most};
+    Range range = {0};
+    for (int i = 0; i < 4; i++) {
+        Value product = ir_mul(l, as[i / 2], bs[i % 2]);
+        int64_t end = a_ends[i / 2] * b_ends[i % 2];
+        Range one = {product, product, end, end};
+        range = i ? hull(l, range, one) : one;
+    }
+    return wrapped(l, range);
 }
 
 // Division truncates toward zero: monotonic for a positive divisor.
 static Range divided(Lower *l, Range a, int64_t divisor) {
     Value by = ir_long(l, divisor);
-    return (Range){LLVMBuildSDiv(l->builder, a.low, by, ""), LLVMBuildSDiv(l->builder, a.high, by, "")};
+    return (Range){LLVMBuildSDiv(l->builder, a.low, by, ""), LLVMBuildSDiv(l->builder, a.high, by, ""),
+                   a.least / divisor, a.most / divisor};
 }
 
 // If the whole range has one quotient, the remainder is monotonic in it; else it is anywhere in its own
@@ -81,7 +118,7 @@ static Range remainder_of(Lower *l, Range a, int64_t divisor) {
                         LLVMBuildICmp(l->builder, LLVMIntSGE, a.low, zero, ""));
     Value negative = LLVMBuildICmp(l->builder, LLVMIntSLT, a.low, zero, "");
     return (Range){ir_select(l, same, low, ir_select(l, negative, ir_long(l, 1 - divisor), zero)),
-                   ir_select(l, same, high, last)};
+                   ir_select(l, same, high, last), a.least < 0 ? 1 - divisor : 0, divisor - 1};
 }
 
 static Truth compare(Rectangle *r, int op, Expr *a_expr, Expr *b_expr) {
@@ -177,13 +214,13 @@ static Range find_range(Rectangle *r, Expr *expr) {
         return r->cols;
     if (!varies(r, expr)) {
         Value value = LLVMBuildSExt(l->builder, math_uniform(l, expr), l->i64, "");
-        return (Range){value, value};
+        return expr->kind == X_INT ? (Range){value, value, expr->integer, expr->integer}
+                                   : (Range){value, value, INT32_MIN, INT32_MAX};
     }
     Range a, b;
     switch (expr->kind) {
     case X_UNARY:
-        a = range_of(r, expr->a);
-        return (Range){ir_sub(l, ir_long(l, 0), a.high), ir_sub(l, ir_long(l, 0), a.low)};
+        return wrapped(l, negated(l, range_of(r, expr->a)));
     case X_BINARY:
         if ((expr->op == '/' || expr->op == '%')) {
             if (expr->b->kind != X_INT || expr->b->integer <= 0)
@@ -193,10 +230,8 @@ static Range find_range(Rectangle *r, Expr *expr) {
         }
         a = range_of(r, expr->a);
         b = range_of(r, expr->b);
-        if (expr->op == '+')
-            return (Range){ir_add(l, a.low, b.low), ir_add(l, a.high, b.high)};
-        if (expr->op == '-')
-            return (Range){ir_sub(l, a.low, b.high), ir_sub(l, a.high, b.low)};
+        if (expr->op == '+' || expr->op == '-')
+            return added(l, a, expr->op == '+' ? b : negated(l, b));
         return expr->op == '*' ? multiplied(l, a, b) : unknown(l);
     case X_SELECT: {
         Truth condition = truth_of(r, expr->a);
@@ -204,19 +239,25 @@ static Range find_range(Rectangle *r, Expr *expr) {
         b = range_of(r, expr->c);
         Range both = hull(l, a, b);
         return (Range){ir_select(l, condition.must, a.low, ir_select(l, condition.may, both.low, b.low)),
-                       ir_select(l, condition.must, a.high, ir_select(l, condition.may, both.high, b.high))};
+                       ir_select(l, condition.must, a.high, ir_select(l, condition.may, both.high, b.high)),
+                       both.least, both.most};
     }
     case X_CALL:
         a = range_of(r, expr->a);
         if (expr->op == MATH_ABS) {
-            Range negated = {ir_sub(l, ir_long(l, 0), a.high), ir_sub(l, ir_long(l, 0), a.low)};
-            return (Range){greater(l, greater(l, a.low, negated.low), ir_long(l, 0)),
-                           greater(l, a.high, negated.high)};
+            Range other = negated(l, a);
+            return wrapped(l,
+                           (Range){greater(l, greater(l, a.low, other.low), ir_long(l, 0)),
+                                   greater(l, a.high, other.high), most_of(most_of(a.least, other.least), 0),
+                                   most_of(a.most, other.most)});
         }
         if (expr->op == MATH_MIN || expr->op == MATH_MAX) {
+            bool is_least = expr->op == MATH_MIN;
             b = range_of(r, expr->b);
-            Value (*pick)(Lower *, Value, Value) = expr->op == MATH_MIN ? smaller : greater;
-            return (Range){pick(l, a.low, b.low), pick(l, a.high, b.high)};
+            Value (*pick)(Lower *, Value, Value) = is_least ? smaller : greater;
+            int64_t (*end)(int64_t, int64_t) = is_least ? least_of : most_of;
+            return (Range){pick(l, a.low, b.low), pick(l, a.high, b.high), end(a.least, b.least),
+                           end(a.most, b.most)};
         }
         return unknown(l);
     default:
@@ -240,20 +281,24 @@ static Range range_of(Rectangle *r, Expr *expr) {
     return r->known[place].range;
 }
 
+static Range position_range(Value low, Value high) {
+    return (Range){low, high, 0, INT32_MAX};
+}
+
 void interval_class(Lower *l, const Walk *walk, Value block_start, Value *must, Value *may) {
     const Plan *plan = l->plan;
     Rectangle r = {.l = l, .walk = walk};
     r.known = arena_alloc(l->arena, sizeof *r.known * MOST_KNOWN);
     Value start = LLVMBuildSExt(l->builder, block_start, l->i64, "");
-    r.cols = (Range){start, ir_add(l, start, ir_long(l, walk->size - 1))};
+    r.cols = position_range(start, ir_add(l, start, ir_long(l, walk->size - 1)));
     if (plan->tile_axis_count) {
         const TileAxis *axis = &plan->tile_axes[0];
         Value first = l->fields[plan_field((Plan *)plan, FIELD_START, axis->axis, 0)];
         Value length = l->fields[plan_field((Plan *)plan, FIELD_LEN, axis->axis, 0)];
         first = LLVMBuildSExt(l->builder, first, l->i64, "");
         length = LLVMBuildSExt(l->builder, length, l->i64, "");
-        r.rows = (Range){first, smaller(l, ir_add(l, first, ir_long(l, axis->size - 1)),
-                                        ir_sub(l, length, ir_long(l, 1)))};
+        r.rows = position_range(first, smaller(l, ir_add(l, first, ir_long(l, axis->size - 1)),
+                                               ir_sub(l, length, ir_long(l, 1))));
     }
     Truth truth = truth_of(&r, walk->where);
     *must = truth.must;

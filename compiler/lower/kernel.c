@@ -24,10 +24,15 @@ static void add_arg(const Plan *plan, KernelArgs *args, ArgKind kind, int index,
     args->bytes = offset + bytes;
 }
 
+// Where a tensor's elements lie, and which positions there are.
 static void pointer_args(const Plan *plan, KernelArgs *args, int tensor) {
     add_arg(plan, args, ARG_POINTER, tensor, 0, 8, 8);
-    for (int i = 0; i < plan->tensors[tensor].rank; i++)
+    for (int i = 0; i < plan->tensors[tensor].rank; i++) {
+        const TensorDim *dim = &plan->tensors[tensor].dims[i];
         add_arg(plan, args, ARG_STRIDE, tensor, i, 8, 8);
+        if (dim->kind == DIM_RUNTIME)
+            add_arg(plan, args, ARG_DIM, dim->index, 0, 4, 4);
+    }
 }
 
 static void expr_args(Plan *plan, KernelArgs *args, Expr *expr) {

@@ -67,6 +67,22 @@ static Value divide(Lower *l, Value a, Value b) {
     return ir_asm(l, l->f32, "div.full.f32 $0, $1, $2;", "=f,f,f", true, IR_ARGS(a, b));
 }
 
+// Quotient or remainder of integers. Both are 0 where the divisor is 0, and the most negative integer wraps
+// when it is divided by -1; LLVM defines neither case, so that those divide by 1 instead. A constant divisor
+// needs none of this.
+static Value divide_whole(Lower *l, bool is_quotient, Value a, Value b) {
+    LLVMBuilderRef builder = l->builder;
+    Value one = ir_int(l, 1), minus_one = ir_int(l, -1), zero = ir_int(l, 0);
+    if (LLVMIsAConstantInt(b) && LLVMConstIntGetSExtValue(b) > 0)
+        return is_quotient ? LLVMBuildSDiv(builder, a, b, "") : LLVMBuildSRem(builder, a, b, "");
+    Value is_zero = ir_equal(l, b, zero), is_minus_one = ir_equal(l, b, minus_one);
+    Value divisor = ir_select(l, ir_or(l, is_zero, is_minus_one), one, b);
+    if (!is_quotient)
+        return LLVMBuildSRem(builder, a, divisor, "");
+    Value quotient = LLVMBuildSDiv(builder, a, divisor, "");
+    return ir_select(l, is_zero, zero, ir_select(l, is_minus_one, ir_sub(l, zero, a), quotient));
+}
+
 static Value arithmetic(Lower *l, int op, bool is_float, Value a, Value b) {
     LLVMBuilderRef builder = l->builder;
     switch (op) {
@@ -77,9 +93,9 @@ static Value arithmetic(Lower *l, int op, bool is_float, Value a, Value b) {
     case '*':
         return is_float ? float_flags(LLVMBuildFMul(builder, a, b, "")) : ir_mul(l, a, b);
     case '/':
-        return is_float ? divide(l, a, b) : LLVMBuildSDiv(builder, a, b, "");
+        return is_float ? divide(l, a, b) : divide_whole(l, true, a, b);
     case '%':
-        return is_float ? LLVMBuildFRem(builder, a, b, "") : LLVMBuildSRem(builder, a, b, "");
+        return is_float ? LLVMBuildFRem(builder, a, b, "") : divide_whole(l, false, a, b);
     case OP_AND:
         return ir_and(l, a, b);
     default:
@@ -206,48 +222,92 @@ static Value to_long(Lower *l, Value value) {
     return LLVMBuildSExt(l->builder, value, l->i64, "");
 }
 
-// The address of one element, in 64 bits. *inside: i1, all positions on axes are within their sequences.
+// How many elements a dim has, i32: an axis has the sequence's length.
+static Value dim_extent(Lower *l, const TensorDim *dim) {
+    switch (dim->kind) {
+    case DIM_AXIS:
+        return l->fields[plan_field((Plan *)l->plan, FIELD_LEN, dim->index, 0)];
+    case DIM_RUNTIME:
+        return arg_value(l, ARG_DIM, dim->index, 0);
+    default:
+        return ir_int(l, dim->extent);
+    }
+}
+
+// The positions that need no check: the tile's index along the same dim, and constants.
+static bool is_inside_always(const Lower *l, const TensorDim *dim, const Expr *position) {
+    if (dim->kind == DIM_RUNTIME)
+        return position->kind == X_FACTOR && l->plan->factors[position->index].dim == dim->index;
+    return dim->kind == DIM_CONSTANT && position->kind == X_INT && position->integer >= 0 &&
+           position->integer < dim->extent;
+}
+
+static Value element_address(Lower *l, int index, Value offset) {
+    Elem elem = l->plan->tensors[index].elem;
+    LLVMTypeRef type = elem_bytes(elem) == 2 ? l->i16 : elem == ELEM_I32 ? l->i32 : l->f32;
+    return LLVMBuildGEP2(l->builder, type, arg_value(l, ARG_POINTER, index, 0), &offset, 1, "");
+}
+
+static Value place_offset(Lower *l, int index, int dim, Value position) {
+    Value place = to_long(l, position);
+    if (l->plan->tensors[index].dims[dim].kind == DIM_AXIS)
+        place = ir_add(l, to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, index, dim)]), place);
+    return ir_mul(l, place, arg_value(l, ARG_STRIDE, index, dim));
+}
+
+// The address of one element, in 64 bits. *inside: i1, all positions are within their dims.
 Value math_tensor_address(Lower *l, int index, Expr *const *positions, Element at, Value *inside) {
     const Tensor *tensor = &l->plan->tensors[index];
     Value offset = ir_long(l, 0);
     *inside = ir_bool(l, true);
     for (int i = 0; i < tensor->rank; i++) {
-        Value position = math_value(l, positions[i], at), place = to_long(l, position);
-        if (tensor->dims[i].kind == DIM_AXIS) {
-            Value length = l->fields[plan_field((Plan *)l->plan, FIELD_LEN, tensor->dims[i].index, 0)];
-            Value within = LLVMBuildICmp(l->builder, LLVMIntULT, position, length, "");
+        Value position = math_value(l, positions[i], at);
+        if (!is_inside_always(l, &tensor->dims[i], positions[i])) {
+            Value extent = dim_extent(l, &tensor->dims[i]),
+                  within = LLVMBuildICmp(l->builder, LLVMIntULT, position, extent, "");
             *inside = LLVMIsAConstantInt(*inside) ? within : ir_and(l, *inside, within);
-            place =
-                ir_add(l, to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, index, i)]), place);
         }
-        offset = ir_add(l, offset, ir_mul(l, place, arg_value(l, ARG_STRIDE, index, i)));
+        offset = ir_add(l, offset, place_offset(l, index, i, position));
     }
-    LLVMTypeRef type = elem_bytes(tensor->elem) == 2 ? l->i16 : tensor->elem == ELEM_I32 ? l->i32 : l->f32;
-    return LLVMBuildGEP2(l->builder, type, arg_value(l, ARG_POINTER, index, 0), &offset, 1, "");
+    return element_address(l, index, offset);
 }
 
-// Elements outside a sequence are never read: their lanes load the sequence's nearest position instead.
+// Whether sequences without positions on the axis can be met here: neither does the grid go over it, nor is
+// this within one of its blocks.
+static bool may_be_empty(const Lower *l, int axis) {
+    for (int i = 0; i < l->plan->tile_axis_count; i++)
+        if (l->plan->tile_axes[i].axis == axis)
+            return false;
+    return !(l->walked_axes >> axis & 1);
+}
+
+// A position outside of its dim reads the nearest element inside. Where there is none, the load goes to the
+// list of records, which is there whenever a tile is, and its value is replaced by 0.
 static Value gather(Lower *l, const Expr *expr, Element at) {
     const Tensor *tensor = &l->plan->tensors[expr->index];
-    Value offset = ir_long(l, 0);
+    Value offset = ir_long(l, 0), some = NULL, zero = ir_int(l, 0);
     for (int i = 0; i < tensor->rank; i++) {
+        const TensorDim *dim = &tensor->dims[i];
         Value place = math_value(l, expr->args[i], at);
-        if (tensor->dims[i].kind == DIM_AXIS) {
-            Value length = l->fields[plan_field((Plan *)l->plan, FIELD_LEN, tensor->dims[i].index, 0)];
-            place = ir_max(l, ir_min(l, place, ir_sub(l, length, ir_int(l, 1))), ir_int(l, 0));
-            place = ir_add(l, to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, expr->index, i)]),
-                           to_long(l, place));
-        } else {
-            place = to_long(l, place);
+        if (!is_inside_always(l, dim, expr->args[i])) {
+            Value extent = dim_extent(l, dim);
+            place = ir_max(l, ir_min(l, place, ir_sub(l, extent, ir_int(l, 1))), zero);
+            if (dim->kind == DIM_AXIS && may_be_empty(l, dim->index)) {
+                Value has = ir_less(l, zero, extent);
+                some = some ? ir_and(l, some, has) : has;
+            }
         }
-        offset = ir_add(l, offset, ir_mul(l, place, arg_value(l, ARG_STRIDE, expr->index, i)));
+        offset = ir_add(l, offset, place_offset(l, expr->index, i, place));
     }
     LLVMTypeRef type = elem_bytes(tensor->elem) == 2 ? l->i16 : tensor->elem == ELEM_I32 ? l->i32 : l->f32;
-    Value address =
-        LLVMBuildGEP2(l->builder, type, arg_value(l, ARG_POINTER, expr->index, 0), &offset, 1, "");
+    Value address = element_address(l, expr->index, offset);
+    if (some)
+        address = ir_select(l, some, address, arg_value(l, ARG_RECORDS, 0, 0));
     Value value = LLVMBuildLoad2(l->builder, type, address, "");
     LLVMSetMetadata(value, LLVMGetMDKindIDInContext(l->context, "invariant.load", 14),
                     LLVMMDNodeInContext(l->context, NULL, 0));
+    if (some)
+        value = ir_select(l, some, value, LLVMConstNull(type));
     if (tensor->elem == ELEM_BF16)
         return LLVMBuildBitCast(l->builder, ir_shl(l, LLVMBuildZExt(l->builder, value, l->i32, ""), 16),
                                 l->f32, "");
@@ -351,7 +411,7 @@ static Value compute(Lower *l, const Expr *expr, Element at, Value *values) {
         return reduction(l, expr, at);
     case X_CAST:
         return expr->type.elem == ELEM_I32
-                   ? LLVMBuildFPToSI(l->builder, math_value(l, expr->a, at), l->i32, "")
+                   ? ir_intrinsic(l, "llvm.nvvm.f2i.rz", NULL, 0, IR_ARGS(math_value(l, expr->a, at)))
                    : LLVMBuildSIToFP(l->builder, math_value(l, expr->a, at), l->f32, "");
     case X_SLOT:
         return slot_value(l, expr, at, values);

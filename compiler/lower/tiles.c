@@ -34,6 +34,13 @@ static bool only_bounds(const Walk *walk) {
            where->b->kind == X_FIELD;
 }
 
+// What follows is about a block of that walk, so its axis has positions; what held before.
+static uint64_t enter_axis(Lower *l, const Walk *walk) {
+    uint64_t outside = l->walked_axes;
+    l->walked_axes |= 1ull << walk->axis;
+    return outside;
+}
+
 // Moves `block` by `step` while no element of the block can be seen and it hasn't met `limit`.
 static Value skip_empty(Lower *l, const Walk *walk, Value from, Value limit, int step) {
     Value variable = ir_variable(l, l->i32, from);
@@ -46,7 +53,9 @@ static Value skip_empty(Lower *l, const Walk *walk, Value from, Value limit, int
     ir_at(l, look);
     math_cache_clear(l);
     Value block = step > 0 ? at : ir_sub(l, at, ir_int(l, 1)), must, may;
+    uint64_t outside = enter_axis(l, walk);
     interval_class(l, walk, ir_mul(l, block, ir_int(l, walk->size)), &must, &may);
+    l->walked_axes = outside;
     ir_branch(l, may, done, next);
     ir_at(l, next);
     ir_set(l, variable, ir_add(l, at, ir_int(l, step)));
@@ -140,7 +149,9 @@ static void enter_block(Lower *l, const Stmt *stmt, Value index) {
     block->index = index;
     block->count = state->count;
     block->start = ir_mul(l, ir_add(l, state->first, place), ir_int(l, walk->size));
+    uint64_t outside = enter_axis(l, walk);
     block_bodies(l, stmt);
+    l->walked_axes = outside;
 }
 
 // The first or the last block, if there is one.

@@ -157,13 +157,9 @@ static Value arithmetic(const Expr *expr, Value a, Value b) {
         case '*':
             return number(a.number * b.number);
         case '/':
-            if (real || b.number != 0)
-                return number(real ? a.number / b.number : trunc(a.number / b.number));
-            break;
+            return number(real ? a.number / b.number : b.number == 0 ? 0 : trunc(a.number / b.number));
         case '%':
-            if (b.number != 0)
-                return number(fmod(a.number, b.number));
-            break;
+            return number(!real && b.number == 0 ? 0 : fmod(a.number, b.number));
         default:
             break;
         }

@@ -40,28 +40,30 @@ static const void *element_address(const Packed *packed, Elem type, int64_t offs
                             : (const void *)((const REAL *)packed->elements + offset);
 }
 
-// Positions that vary in other ways: one by one.
+// Positions that vary in other ways, or lie outside: one by one. A position outside of its dim reads the
+// nearest element inside; where there is none, 0.
 static void gather(Worker *worker, const Node *node, Cell *cell) {
     const ProgramTensor *tensor = &worker->program->tensors[node->tensor];
     const Packed *packed = packed_for(worker, node);
     Operand positions[REFERENCE_MAX_DIMS];
     Range ranges[REFERENCE_MAX_DIMS];
+    bool is_empty = false;
     for (int d = 0; d < tensor->given->rank; d++) {
         positions[d] = operand(worker, node->at[d]);
         ranges[d] = range_of(worker, tensor, d);
+        is_empty |= ranges[d].limit == 0;
     }
     for (int64_t i = 0, count = width(worker, node); i < count; i++) {
         int64_t offset = 0;
-        bool is_inside = true;
         for (int d = 0; d < tensor->given->rank; d++) {
-            int64_t position = positions[d].integers[i * positions[d].step];
-            is_inside &= position >= 0 && position < ranges[d].limit;
+            int64_t position = positions[d].integers[i * positions[d].step], last = ranges[d].limit - 1;
+            position = position < 0 ? 0 : position > last ? last : position;
             offset += (ranges[d].base + position) * packed->stride[d];
         }
         if (node->type == ELEM_I32)
-            ((int32_t *)cell->buffer)[i] = is_inside ? ((const int32_t *)packed->elements)[offset] : 0;
+            ((int32_t *)cell->buffer)[i] = is_empty ? 0 : ((const int32_t *)packed->elements)[offset];
         else
-            ((REAL *)cell->buffer)[i] = is_inside ? ((const REAL *)packed->elements)[offset] : (REAL)NAN;
+            ((REAL *)cell->buffer)[i] = is_empty ? 0 : ((const REAL *)packed->elements)[offset];
     }
 }
 

@@ -236,10 +236,6 @@ static int fold_binary(Compiler *compiler, int op, const Node *a, const Node *b,
                          compare(op, is_real ? a->real : a->integer, is_real ? b->real : b->integer), span);
     if (is_real)
         return node_real(compiler, real_result(op, a->real, b->real), span);
-    if ((op == '/' || op == '%') && b->integer == 0) {
-        diag_error(compiler->diag, span, "division-by-zero", "division by zero in a constant");
-        return NO_NODE;
-    }
     return node_int(compiler, wrapped(op, a->integer, b->integer), span);
 }
 
@@ -276,6 +272,11 @@ int node_binary(Compiler *compiler, int op, int a, int b, Span span) {
     if (type == ELEM_BOOL && !is_logical(op) && op != OP_EQ && op != OP_NE) {
         diag_error(compiler->diag, span, "type-mismatch", "'%s' needs numbers, not conditions",
                    ast_op_text(op));
+        return NO_NODE;
+    }
+    if (type == ELEM_I32 && (op == '/' || op == '%') && is_constant(compiler, b) &&
+        at(compiler, b)->integer == 0) {
+        diag_error(compiler->diag, span, "division-by-zero", "an integer is divided by the constant 0");
         return NO_NODE;
     }
     if (is_constant(compiler, a) && is_constant(compiler, b)) {

@@ -72,9 +72,8 @@ static void evaluate_unary(Worker *worker, const Node *node, Cell *cell) {
         break;                                                                                               \
     }
 #define WRAPPED(op) (int32_t)((uint32_t)x op(uint32_t) y)
-// Division by zero gives -1 and 0, as unsigned arithmetic on a GPU does; the most negative integer / -1
-// wraps.
-#define DIVIDED (y == 0 ? -1 : y == -1 ? (int32_t) - (uint32_t)x : x / y)
+// Division by zero gives 0, and so does its remainder; the most negative integer / -1 wraps.
+#define DIVIDED (y == 0 ? 0 : y == -1 ? (int32_t) - (uint32_t)x : x / y)
 #define REMAINDER (y == 0 || y == -1 ? 0 : x % y)
 #define COMPARISONS(from)                                                                                    \
     case '<':                                                                                                \

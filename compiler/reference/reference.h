@@ -3,10 +3,11 @@
 //
 // Positions on an axis count from the start of their sequence; the row of a tensor is base + position. `seq`
 // and `len_<axis>` are names in a reference. An integer that meets a float becomes one; `/` and `%` of
-// integers truncate as in C; integers wrap at 32 bits as on the GPU. Sums run in ascending order of their
-// index, from 0. The largest of nothing is -inf, the smallest +inf, the sum 0. max and min ignore NaN. An
-// element outside of a tensor reads as NaN (0 in an i32 tensor). Expressions of constants alone are folded in
-// float64, as the compiler folds them.
+// integers truncate as in C and are 0 where the divisor is 0; integers wrap at 32 bits as on the GPU. Sums
+// run in ascending order of their index, from 0. The largest of nothing is -inf, the smallest +inf, the sum
+// 0. max and min ignore NaN. A position outside of a tensor's dim, or of a sequence, reads the nearest
+// element inside, and 0 where there is none. Expressions of constants alone are folded in float64, as the
+// compiler folds them.
 #ifndef JFA_COMPILER_REFERENCE_REFERENCE_H
 #define JFA_COMPILER_REFERENCE_REFERENCE_H
 

@@ -154,10 +154,6 @@ static bool compare(int op, double a, double b) {
 }
 
 static Expr *fold_int(Sema *sema, int op, int64_t a, int64_t b, Span span) {
-    if ((op == '/' || op == '%') && b == 0) {
-        diag_error(sema->diag, span, "division-by-zero", "division by zero in a constant");
-        return NULL;
-    }
     switch (op) { // operands fit in 32 bits, so no result overflows 64
     case '+':
         return expr_int(sema, a + b, span);
@@ -246,6 +242,12 @@ Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span) {
         return NULL;
     if (elem == ELEM_BOOL && !is_logical(op) && op != OP_EQ && op != OP_NE) {
         diag_error(sema->diag, span, "type-mismatch", "'%s' needs numbers, not conditions", ast_op_text(op));
+        return NULL;
+    }
+    if (elem == ELEM_I32 && (op == '/' || op == '%') && b->kind == X_INT && b->integer == 0) {
+        DiagItem *item =
+            diag_error(sema->diag, span, "division-by-zero", "an integer is divided by the constant 0");
+        diag_help(item, "a quotient of floats may be infinite: write 0.0, or f32(x), for a float");
         return NULL;
     }
     if (is_logical(op)) {

@@ -101,7 +101,8 @@ static const Word WORDS[] = {
     {"max(j in n : w[j])", "", ALL(INFINITY)},
     {"sum(j in n : j < 2 ? 0 : w[j])", "", ALL(-INFINITY)},
     {"sum(j in n : w[j])", "", ALL(NAN)},
-    {"x[i + 2]", "", {-3, 0.5, NAN, NAN}},
+    {"x[i + 2]", "", {-3, 0.5, 0.5, 0.5}}, // outside: the nearest
+    {"x[i - 2]", "", {1, 1, 1, 2}},
     {"i > 0 ? x[i - 1] : 5", "", {5, 1, 2, -3}},
 };
 
