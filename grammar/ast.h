@@ -35,7 +35,7 @@ typedef enum {
     AST_AXIS,      // name
     AST_DIM,       // name, name2 (dim that it divides) or NULL
     AST_TENSOR,    // name, op (TENSOR_IN ...), a (AST_TYPE), flag (optional)
-    AST_PARAM,     // name, name2 (type), a (default) or NULL
+    AST_PARAM,     // name, name2 (type), a (default) or NULL, b (what it is above) or NULL
     AST_HOOK,      // name, list (parameters), name2 (type of the result), a (default math)
     AST_REFERENCE, // list (statements)
     AST_SETTING,   // name, a

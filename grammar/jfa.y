@@ -77,7 +77,7 @@ static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const cha
 %type <op> direction space
 %type <flag> is_optional in_place
 %type <node> top_items top_item braced_items items item statements statement block else_part
-%type <node> expression arguments argument_list names name_list binds bind replica dims type shape default_value
+%type <node> expression arguments argument_list names name_list binds bind replica dims type shape default_value bound
 %type <node> value target argument where_part fresh_part modifiers regs_part from_type expression_list roles
 
 %right '?' ':'
@@ -139,8 +139,8 @@ item:
 | DIM name DIVIDES name ';'         { $$ = named(state, AST_DIM, @$, $2, @2); $$->name2 = $4; $$->name2_span = @4; }
 | TENSOR name ':' direction type is_optional ';'
                                     { $$ = named(state, AST_TENSOR, @$, $2, @2); $$->op = $4; $$->a = $5; $$->flag = $6; }
-| PARAM name ':' name default_value ';'
-                                    { $$ = named(state, AST_PARAM, @$, $2, @2); $$->name2 = $4; $$->name2_span = @4; $$->a = $5; }
+| PARAM name ':' name bound default_value ';'
+                                    { $$ = named(state, AST_PARAM, @$, $2, @2); $$->name2 = $4; $$->name2_span = @4; $$->b = $5; $$->a = $6; }
 | HOOK name '(' names ')' ':' name ARROW expression ';'
                                     { $$ = named(state, AST_HOOK, @$, $2, @2); $$->list = $4; $$->name2 = $7; $$->name2_span = @7; $$->a = $9; }
 | REFERENCE block                   { $$ = make(state, AST_REFERENCE, @$); $$->list = $2; }
@@ -190,6 +190,7 @@ direction: IN { $$ = TENSOR_IN; } | OUT { $$ = TENSOR_OUT; } | INOUT { $$ = TENS
 space: SMEM { $$ = SPACE_SMEM; } | TMEM { $$ = SPACE_TMEM; } ;
 is_optional: %empty { $$ = false; } | OPTIONAL { $$ = true; } ;
 in_place: %empty { $$ = false; } | IN PLACE { $$ = true; } ;
+bound: %empty { $$ = NULL; } | '>' INTEGER { $$ = make(state, AST_INT, @2); $$->integer = $2; } ;
 default_value: %empty { $$ = NULL; } | '=' expression { $$ = $2; } ;
 where_part: %empty { $$ = NULL; } | WHERE expression { $$ = $2; } ;
 fresh_part: %empty { $$ = NULL; } | FRESH IF expression { $$ = $3; } ;

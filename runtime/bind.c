@@ -138,6 +138,9 @@ static jfa_status check_param(const jfa_param_info *param, double value, jfa_err
                     value);
     if (param->dtype == JFA_F32 && isfinite(value) && !isfinite((float)value))
         return FAIL(err, JFA_ERROR_PROBLEM, "param '%s' is %g, beyond the range of f32", param->name, value);
+    if (param->is_positive && !jfa_param_is_positive(param, value))
+        return FAIL(err, JFA_ERROR_PROBLEM, "param '%s' is %g; the kernel declares it > 0%s", param->name,
+                    value, param->dtype == JFA_F32 ? " (and normal: at least 1.2e-38)" : "");
     return JFA_OK;
 }
 

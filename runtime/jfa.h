@@ -204,7 +204,8 @@ typedef struct {
 
 typedef struct {
     char name[JFA_NAME_BYTES];
-    jfa_dtype dtype; // JFA_F32 or JFA_I32
+    jfa_dtype dtype;  // JFA_F32 or JFA_I32
+    bool is_positive; // planning refuses a value that isn't above 0 (f32: normal and finite)
     bool has_default;
     double default_value;
 } jfa_param_info;

@@ -20,6 +20,7 @@
 //   constant NAME VALUE            informational
 //   tensor NAME in|out|inout DTYPE DIM,... [optional]   DIM: an axis, a dim or a number; outermost first
 //   param NAME f32|i32 [DEFAULT]
+//   positive PARAM                 must be above 0; of an f32 normal and finite as well
 //   factor DIM                     factor dims of the tile space, outermost first
 //   block AXIS SIZE                blocked axes, outermost first
 //   heaviest_first                 records in descending order of work
@@ -159,6 +160,9 @@ jfa_status jfa_manifest_write(const jfa_manifest *manifest, char *text, size_t c
 // no NUL at the end. JFA_ERROR_MANIFEST names the line.
 jfa_status jfa_manifest_read(const char *text, size_t length, jfa_manifest *manifest, size_t *used,
                              jfa_error *err);
+
+// Whether a value keeps what `> 0` promises: arithmetic flushes subnormal numbers to 0.
+bool jfa_param_is_positive(const jfa_param_info *param, double value);
 
 // Bytes of the block of parameters: the end of the last one.
 int64_t jfa_manifest_parameter_bytes(const jfa_manifest *manifest);

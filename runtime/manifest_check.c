@@ -5,6 +5,7 @@
 #include "runtime/error.h"
 #include "runtime/manifest_words.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -146,6 +147,10 @@ static bool check_tensors(const jfa_manifest *m, jfa_error *err) {
     return true;
 }
 
+bool jfa_param_is_positive(const jfa_param_info *param, double value) {
+    return param->dtype == JFA_I32 ? value > 0 : value >= FLT_MIN && value <= FLT_MAX;
+}
+
 static bool check_params(const jfa_manifest *m, jfa_error *err) {
     for (int i = 0; i < m->info.param_count; i++) {
         const jfa_param_info *param = &m->info.params[i];
@@ -156,6 +161,8 @@ static bool check_params(const jfa_manifest *m, jfa_error *err) {
             continue;
         if (value != value)
             return FAIL(err, "the default of param '%s' is not a number", param->name);
+        if (param->is_positive && !jfa_param_is_positive(param, value))
+            return FAIL(err, "param '%s' is declared > 0 and has the default %g", param->name, value);
         if (param->dtype == JFA_F32)
             continue;
         if (!(value >= INT32_MIN && value <= INT32_MAX && value == floor(value)))

@@ -206,6 +206,14 @@ static bool read_param(Reader *r) {
     return (end != r->words[3] && !*end) || FAIL(r, "'%s' is not a number", r->words[3]);
 }
 
+static bool read_positive(Reader *r) {
+    int param;
+    if (!read_ref(r, REF_PARAM, r->words[1], &param))
+        return false;
+    r->m->info.params[param].is_positive = true;
+    return true;
+}
+
 static bool read_factor(Reader *r) {
     int place;
     return next_place(r, "factor", &r->m->factor_count, JFA_MAX_DIMS, &place) &&
@@ -329,6 +337,7 @@ static const struct {
     {"constant", 3, 3, false, false, read_constant},
     {"tensor", 5, 6, false, false, read_tensor},
     {"param", 3, 4, false, false, read_param},
+    {"positive", 2, 2, false, false, read_positive},
     {"factor", 2, 2, false, false, read_factor},
     {"block", 3, 3, false, false, read_block},
     {"heaviest_first", 1, 1, true, false, read_heaviest},

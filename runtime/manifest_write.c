@@ -62,6 +62,8 @@ static void put_space(Writer *w, const jfa_manifest *m) {
         if (param->has_default)
             put(w, " %.17g", param->default_value);
         put(w, "\n");
+        if (param->is_positive)
+            put(w, "positive %s\n", param->name);
     }
     for (int i = 0; i < m->factor_count; i++)
         put(w, "factor %s\n", m->info.dims[m->factors[i]].name);

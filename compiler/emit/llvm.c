@@ -5,6 +5,7 @@
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -21,6 +22,11 @@ static const char TRIPLE[] = "nvptx64-nvidia-cuda";
 // Light on purpose: loop passes move address arithmetic of thin roles over their loops and make them spill.
 // instcombine's own check of having reached a fixpoint ends the process, so it is off.
 static const char PASSES[] = "function(sroa,instcombine<no-verify-fixpoint>,early-cse,simplifycfg)";
+
+// Options that LLVM has for the whole process only. Its machine CSE moves what both sides of a branch begin
+// with in front of the branch: arithmetic that a schedule places after the start of a product then runs
+// before it, while nothing overlaps.
+static const char *const OPTIONS[] = {"jfac", "-disable-machine-cse"};
 
 static double now_ms(void) {
     struct timespec time;
@@ -44,6 +50,7 @@ static void initialize(void) {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    LLVMParseCommandLineOptions(sizeof OPTIONS / sizeof OPTIONS[0], OPTIONS, NULL);
 }
 
 // ---------------------------------------------------------------- what LLVM reports through the context

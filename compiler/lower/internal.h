@@ -206,6 +206,13 @@ Value math_tensor_address(Lower *l, int tensor, Expr *const *positions, Element 
 int arg_find(const KernelArgs *args, ArgKind kind, int index, int dim);
 Value arg_value(Lower *l, ArgKind kind, int index, int dim);
 
+// ---------------------------------------------------------------- factors.c
+// Replaces products by what they have beside their common positive factor, and gives that; NULL: they have
+// none.
+Value factor_take(const Lower *l, Value *values, int count);
+// condition ? a : b, with a positive factor of one behind the choice where the other is infinite.
+Value factor_select(Lower *l, Value condition, Value a, Value b);
+
 // ---------------------------------------------------------------- slots.c
 Value slot_index(Lower *l, const Slot *slot);
 Value slot_address(Lower *l, const Slot *slot); // shared-window address, or tensor-memory address

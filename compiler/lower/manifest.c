@@ -60,6 +60,7 @@ static void fill_info(const Plan *plan, jfa_kernel_info *info) {
     for (int i = 0; i < plan->param_count; i++) {
         COPY_NAME(info->params[i].name, plan->params[i].name);
         info->params[i].dtype = dtype_of(plan->params[i].elem);
+        info->params[i].is_positive = plan->params[i].is_positive;
         info->params[i].has_default = plan->params[i].has_default;
         info->params[i].default_value = plan->params[i].default_value;
     }

@@ -191,14 +191,18 @@ static Value combine(Lower *l, ReduceOp op, bool is_float, Value a, Value b) {
 Value math_reduce_own(Lower *l, const Expr *expr, int row) {
     enum { CHAINS = 4 };
     bool is_float = elem_is_float(expr->type.elem);
-    Value partial[CHAINS] = {0};
-    for (int c = 0; c < layout_cols(l, expr->a->type); c++) {
-        Value value = math_value(l, expr->a, (Element){row, c}), *into = &partial[c % CHAINS];
-        *into = *into ? combine(l, (ReduceOp)expr->op, is_float, *into, value) : value;
+    int count = layout_cols(l, expr->a->type);
+    Value partial[CHAINS] = {0}, *values = arena_array(l->arena, Value, count);
+    for (int c = 0; c < count; c++)
+        values[c] = math_value(l, expr->a, (Element){row, c});
+    Value factor = expr->op == REDUCE_SUM ? NULL : factor_take(l, values, count);
+    for (int c = 0; c < count; c++) {
+        Value *into = &partial[c % CHAINS];
+        *into = *into ? combine(l, (ReduceOp)expr->op, is_float, *into, values[c]) : values[c];
     }
     for (int i = 1; i < CHAINS && partial[i]; i++)
         partial[0] = combine(l, (ReduceOp)expr->op, is_float, partial[0], partial[i]);
-    return partial[0];
+    return factor ? math_times(l, partial[0], factor) : partial[0];
 }
 
 Value math_reduce_lanes(Lower *l, ReduceOp op, bool is_float, Value own) {
@@ -401,7 +405,7 @@ static Value compute(Lower *l, const Expr *expr, Element at, Value *values) {
         if (LLVMIsAConstantInt(condition)) // known in this body: the other branch is not computed
             return math_value(l, LLVMConstIntGetZExtValue(condition) ? expr->b : expr->c, at);
         Value a = math_value(l, expr->b, at), b = math_value(l, expr->c, at);
-        return ir_select(l, condition, a, b);
+        return factor_select(l, condition, a, b);
     }
     case X_CALL: {
         Value a = math_value(l, expr->a, at), b = expr->b ? math_value(l, expr->b, at) : NULL;

@@ -220,7 +220,8 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    Elem elem; // f32 or i32
+    Elem elem;        // f32 or i32
+    bool is_positive; // declared so, and checked when a problem is planned
     bool has_default;
     double default_value;
     Span span;

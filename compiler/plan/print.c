@@ -28,7 +28,8 @@ static void print_names(const Plan *plan, FILE *out) {
     }
     for (int i = 0; i < plan->param_count; i++) {
         const Param *param = &plan->params[i];
-        fprintf(out, "param %s : %s", param->name, elem_name(param->elem));
+        fprintf(out, "param %s : %s%s", param->name, elem_name(param->elem),
+                param->is_positive ? " > 0" : "");
         if (param->has_default)
             fprintf(out, " = %.9g", param->default_value);
         fputc('\n', out);

@@ -1,6 +1,7 @@
 // declare.c: what families, kernels and schedules declare.
 #include "compiler/sema/internal.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +274,10 @@ static void declare_param(Sema *sema, Scope *scope, const Ast *ast) {
                    ast->name2);
         param->elem = ELEM_F32;
     }
+    param->is_positive = ast->b != NULL;
+    if (ast->b && ast->b->integer != 0)
+        diag_error(sema->diag, ast->b->span, "bad-bound",
+                   "the one bound that a param can have is 0: '> 0' promises that it is positive");
     if (value && !expr_is_constant(value)) {
         diag_error(sema->diag, ast->a->span, "not-constant", "the default of a param must be a constant");
         return;
@@ -285,6 +290,12 @@ static void declare_param(Sema *sema, Scope *scope, const Ast *ast) {
     }
     param->has_default = value != NULL;
     param->default_value = value ? expr_constant(value) : 0;
+    if (value && param->is_positive &&
+        !(param->elem == ELEM_I32 ? param->default_value > 0
+                                  : param->default_value >= FLT_MIN && param->default_value <= FLT_MAX))
+        diag_error(sema->diag, ast->a->span, "bad-bound",
+                   "param '%s' is declared > 0; its default is %g, not a normal number above 0", ast->name,
+                   param->default_value);
 }
 
 static void declare_hook(Sema *sema, const Ast *ast) {

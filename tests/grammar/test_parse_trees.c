@@ -59,6 +59,8 @@ static const Construct ITEMS[] = {
     {"tensor T : out f32;", "tensor T out\n  type f32"},
     {"param p : f32;", "param p f32"},
     {"param p : i32 = 3;", "param p i32\n  int 3"},
+    {"param p : f32 > 0;", "param p f32\n  int 0"},
+    {"param p : i32 > 0 = 3;", "param p i32\n  int 3\n  int 0"},
     {"hook h(a, b) : bool => true;", "hook h bool\n  bool 1\n  name a\n  name b"},
     {"reference { }", "reference"},
     {"size 4;", "setting size\n  int 4"},

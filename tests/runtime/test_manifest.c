@@ -50,6 +50,7 @@ static void what_was_read_is_what_the_text_says(void **state) {
     assert_int_equal(m.info.tensors[0].dims[2].extent, 128);
     assert_true(m.info.params[0].default_value == 0.088388347648318447);
     assert_false(m.info.params[1].has_default);
+    assert_true(m.info.params[1].is_positive && !m.info.params[0].is_positive);
     assert_int_equal(m.fields[6].dim, 1);
     assert_int_equal(m.maps[2].entries[2].box, 1);
     assert_int_equal(m.maps[0].entries[1].kind, JFA_ENTRY_ROWS);
@@ -114,6 +115,8 @@ static void every_malformed_manifest_is_refused_with_its_reason(void **state) {
         {"param scale f32 0.088388347648318447", "param scale f32 nan", "not a number"},
         {"param scale f32 0.088388347648318447", "param scale f32 ", "'' is not a number"},
         {"param window i32", "param window i32 1.5", "has the default 1.5"},
+        {"param window i32\n", "param window i32 0\n", "declared > 0 and has the default 0"},
+        {"positive window\n", "positive scale\npositive width\n", "no param 'width'"},
         {"factor heads", "factor q", "no dim 'q'"},
         {"factor heads\n", "factor heads\nfactor heads\n", "factor twice"},
         {"block q 256", "block q 0", "'0' is not an integer of 1"},

@@ -310,6 +310,9 @@ static void large_integer(Sample *s) {
 static void no_integer(Sample *s) {
     s->params[0].value = NAN;
 }
+static void not_positive(Sample *s) {
+    s->params[0].value = 0;
+}
 static void large_float(Sample *s) {
     all_params(s);
     s->params[1].value = 1e39;
@@ -382,6 +385,7 @@ static void every_misfit_is_refused_with_names_and_numbers(void **state) {
         {large_integer, JFA_ERROR_PROBLEM, "param 'window' is 2.14748e+09; it must be an integer"},
         {no_integer, JFA_ERROR_PROBLEM, "param 'window' is nan; it must be an integer"},
         {large_float, JFA_ERROR_PROBLEM, "param 'scale' is 1e+39, beyond the range of f32"},
+        {not_positive, JFA_ERROR_PROBLEM, "param 'window' is 0; the kernel declares it > 0"},
     };
     int failures = 0;
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
