@@ -127,7 +127,7 @@ static const char *const KIND_NAMES[AST_KIND_COUNT] = {
     [AST_FREE] = "free",       [AST_UPDATE] = "update",
     [AST_STORE] = "store",     [AST_FOR] = "for",
     [AST_IF] = "if",           [AST_TURN] = "turn",
-    [AST_IN_TURN] = "in turn",
+    [AST_IN_TURN] = "in turn", [AST_CLUSTER] = "cluster",
 };
 
 const char *ast_op_text(int op) {
@@ -160,7 +160,9 @@ static void print_node(const Ast *node, const char *label, int depth, FILE *out)
             fprintf(out, " %s", node->op == SPACE_SMEM ? "smem" : "tmem");
         if (node->kind == AST_TENSOR)
             fprintf(out, " %s", node->op == TENSOR_IN ? "in" : node->op == TENSOR_OUT ? "out" : "inout");
-        if (node->flag)
+        if (node->kind == AST_PIPE && node->op == PIPE_MULTICAST)
+            fprintf(out, " multicast");
+        if (node->flag || (node->kind == AST_PIPE && node->op == PIPE_IN_PLACE))
             fprintf(out, " *");
         fputc('\n', out);
         print_node(node->a, "", depth + 1, out);

@@ -41,10 +41,12 @@ typedef enum {
     AST_SETTING,   // name, a
     AST_MATH,      // name, list (parameters), a: a kernel's definition of a hook
     AST_BUFFER,    // name, op (SPACE_SMEM, SPACE_TMEM), list (dims), a (AST_TYPE), name2 (over) or NULL
-    AST_PIPE,      // name, list (dims), name2 (buffer), name3 (from), list2 (to: AST_NAME), flag (in place)
+    AST_PIPE,      // name, list (dims), name2 (buffer), name3 (from), list2 (to: AST_NAME), op (PIPE_PLAIN
+                   // ...)
     AST_GRID,      // name (tiles), list (AST_BIND), list2 (modifiers: AST_NAME)
     AST_WALK,      // name, list (one AST_BIND), list2 (modifiers: AST_NAME), a (where) or NULL
     AST_TURN,      // name, name2 (role)
+    AST_CLUSTER,   // name (of the rank), a (CTAs)
     AST_ROLE,      // name, list (AST_BIND of the replica, or NULL), a (warps), b (regs) or NULL, list2
                    // (statements)
     // --- statements
@@ -66,6 +68,7 @@ typedef enum {
 
 enum { TENSOR_IN, TENSOR_OUT, TENSOR_INOUT };
 enum { SPACE_SMEM, SPACE_TMEM };
+enum { PIPE_PLAIN, PIPE_IN_PLACE, PIPE_MULTICAST };
 
 // Operators of more than one character; the others are their character.
 enum { OP_EQ = 256, OP_NE, OP_LE, OP_GE, OP_AND, OP_OR };

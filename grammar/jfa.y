@@ -65,7 +65,7 @@ static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const cha
 %token START_FILE "start of file" START_EXPRESSION "start of expression"
 %token USE "use" FAMILY "family" SCHEDULE "schedule" KERNEL "kernel" OF "of" FOR "for" IN "in" CONST "const" FN "fn"
 %token OPTION "option" AXIS "axis" DIM "dim" DIVIDES "divides" TENSOR "tensor" OPTIONAL "optional" PARAM "param"
-%token HOOK "hook" REFERENCE "reference" SMEM "smem" TMEM "tmem" OVER "over" PIPE "pipe" GRID "grid" WALK "walk" TURN "turn"
+%token HOOK "hook" REFERENCE "reference" SMEM "smem" TMEM "tmem" OVER "over" PIPE "pipe" GRID "grid" WALK "walk" TURN "turn" CLUSTER "cluster" MULTICAST "multicast"
 %token WHERE "where" ROLE "role" WARPS "warps" REGS "regs" LET "let" VAR "var" TAKE "take" PUT "put" FILL "fill"
 %token FREE "free" UPDATE "update" FRESH "fresh" IF "if" ELSE "else" TRUE "true" FALSE "false" INF "inf"
 %token ARROW "=>" TO "->" EQ "==" NE "!=" LE "<=" GE ">=" AND "&&" OR "||" ADD_TO "+=" TRANSPOSED "^T"
@@ -75,7 +75,8 @@ static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const cha
 
 %type <text> name role_name
 %type <op> direction space
-%type <flag> is_optional in_place
+%type <flag> is_optional
+%type <integer> pipe_kind
 %type <node> top_items top_item braced_items items item statements statement block else_part
 %type <node> expression arguments argument_list names name_list binds bind replica dims type shape default_value bound
 %type <node> value target argument where_part fresh_part modifiers regs_part from_type expression_list roles
@@ -152,13 +153,14 @@ item:
 | space name dims ':' type ';'      { $$ = named(state, AST_BUFFER, @$, $2, @2); $$->op = $1; $$->list = $3; $$->a = $5; }
 | space name dims ':' type OVER name ';'
                                     { $$ = named(state, AST_BUFFER, @$, $2, @2); $$->op = $1; $$->list = $3; $$->a = $5; $$->name2 = $7; $$->name2_span = @7; }
-| PIPE name dims ':' name role_name TO roles in_place ';'
+| PIPE name dims ':' name role_name TO roles pipe_kind ';'
                                     { $$ = named(state, AST_PIPE, @$, $2, @2); $$->list = $3; $$->name2 = $5; $$->name3 = $6;
-                                      $$->list2 = $8; $$->flag = $9; $$->name2_span = @5; $$->name3_span = @6; }
+                                      $$->list2 = $8; $$->op = (int)$9; $$->name2_span = @5; $$->name3_span = @6; }
 | GRID name OVER '(' binds ')' modifiers ';'
                                     { $$ = named(state, AST_GRID, @$, $2, @2); $$->list = $5; $$->list2 = $7; }
 | WALK name OVER bind modifiers where_part ';'
                                     { $$ = named(state, AST_WALK, @$, $2, @2); $$->list = $4; $$->list2 = $5; $$->a = $6; }
+| CLUSTER name IN expression ';'    { $$ = named(state, AST_CLUSTER, @$, $2, @2); $$->a = $4; }
 | TURN name OF role_name ';'        { $$ = named(state, AST_TURN, @$, $2, @2); $$->name2 = $4; }
 | ROLE role_name replica ':' expression WARPS regs_part block
                                     { $$ = named(state, AST_ROLE, @$, $2, @2); $$->list = $3; $$->a = $5; $$->b = $7; $$->list2 = $8; }
@@ -189,7 +191,7 @@ target:
 direction: IN { $$ = TENSOR_IN; } | OUT { $$ = TENSOR_OUT; } | INOUT { $$ = TENSOR_INOUT; } ;
 space: SMEM { $$ = SPACE_SMEM; } | TMEM { $$ = SPACE_TMEM; } ;
 is_optional: %empty { $$ = false; } | OPTIONAL { $$ = true; } ;
-in_place: %empty { $$ = false; } | IN PLACE { $$ = true; } ;
+pipe_kind: %empty { $$ = PIPE_PLAIN; } | IN PLACE { $$ = PIPE_IN_PLACE; } | MULTICAST { $$ = PIPE_MULTICAST; } ;
 bound: %empty { $$ = NULL; } | '>' INTEGER { $$ = make(state, AST_INT, @2); $$->integer = $2; } ;
 default_value: %empty { $$ = NULL; } | '=' expression { $$ = $2; } ;
 where_part: %empty { $$ = NULL; } | WHERE expression { $$ = $2; } ;

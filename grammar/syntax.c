@@ -168,11 +168,11 @@ static void note_open_bracket(ParserState *state, const Mismatch *mismatch, Diag
 }
 
 static void help_with_word(ParserState *state, DiagItem *item) {
-    enum { TOP, ITEMS, STATEMENTS, LEVELS, MOST = 16 };
+    enum { TOP, ITEMS, STATEMENTS, LEVELS, MOST = 20 };
     static const char *const WORDS[LEVELS][MOST] = {
         [TOP] = {"use", "family", "schedule", "kernel"},
         [ITEMS] = {"const", "fn", "option", "axis", "dim", "tensor", "param", "hook", "reference", "smem",
-                   "tmem", "pipe", "grid", "walk", "role"},
+                   "tmem", "pipe", "grid", "walk", "turn", "cluster", "role"},
         [STATEMENTS] = {"let", "var", "take", "put", "fill", "free", "update", "store", "for", "if"},
     };
     if (!state->construct_is_name)

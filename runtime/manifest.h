@@ -24,7 +24,7 @@
 //   factor DIM                     factor dims of the tile space, outermost first
 //   block AXIS SIZE                blocked axes, outermost first
 //   heaviest_first                 records in descending order of work
-//   persistent                     at most one CTA an SM; otherwise one an item
+//   persistent                     at most one CTA an SM; otherwise a cluster an item
 //   field WHAT                     int32 fields of a record, in order. WHAT:
 //                                  seq, start AXIS, len AXIS, base TENSOR INDEX
 //   map TENSOR SWIZZLE COLS ENTRY...   tensor maps, numbered from 0; entries innermost first, see below
@@ -40,8 +40,9 @@
 // lengths on the other axes (at least 1 each), equal ones in natural order; within a sequence blocks are in
 // natural order, the last axis fastest.
 //
-// A kernel deals its items itself: in round r, CTA c of G takes item r * G + c, in odd rounds r * G + G - 1 -
-// c, so that the CTA with the heaviest item of a round has the lightest of the next.
+// A kernel deals its items itself, one to a cluster at a time: in round r, cluster c of G takes item r * G +
+// c, in odd rounds r * G + G - 1 - c, so that the CTA with the heaviest item of a round has the lightest of
+// the next.
 //
 // Maps. Each entry is a dimension of the tensor map and a coordinate of the instruction that uses it:
 //   col:BOX          the innermost dim of the tensor. Always first.

@@ -175,10 +175,10 @@ static jfa_status prepare_planner(jfa_plan *plan, const jfa_bound *b, const jfa_
 static jfa_status set_info(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
     const jfa_manifest *m = &plan->kernel->manifest;
     const jfa_device_props *props = &plan->kernel->module->device->props;
-    int64_t ctas = work->items, cluster = m->info.cluster;
-    if (m->persistent && ctas > props->sm_count)
-        ctas = props->sm_count;
-    ctas = (ctas + cluster - 1) / cluster * cluster;
+    int64_t cluster = m->info.cluster, clusters = work->items, most = props->sm_count / cluster;
+    if (m->persistent && clusters > most)
+        clusters = most > 0 ? most : 1;
+    int64_t ctas = clusters * cluster;
     if (ctas > INT32_MAX)
         return FAIL(err, JFA_ERROR_LIMIT, "a grid of %lld CTAs is beyond %d", (long long)ctas, INT32_MAX);
     plan->info = (jfa_plan_info){

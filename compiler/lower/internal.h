@@ -22,7 +22,7 @@ typedef struct {
     // d = or += a b; `fresh`: i1, whether it starts from zero.
     void (*product)(Lower *l, const Stmt *stmt, Value fresh);
     // Arrives on a barrier when all products issued so far have retired.
-    void (*commit)(Lower *l, Value barrier);
+    void (*commit)(Lower *l, Value barrier, int ctas);
     // Products into registers: waits until only the `left` latest of them go on. The accumulators of those
     // that ended are replaced by their readable values; `words` are the registers that these read.
     void (*wait_products)(Lower *l, int left, Value *accumulators, int count, Value *words, int word_count);
@@ -109,6 +109,7 @@ struct Lower {
     LLVMTypeRef i1, i8, i16, i32, i64, f32, void_type, shared_pointer, global_pointer;
     Value shared_base;        // i32 shared-window address of the dynamic shared memory
     Value thread, warp, lane; // i32 in the CTA
+    Value cta;                // i32: rank of the CTA in its cluster
     Value tmem;               // i32
     Value *arg_values;        // parallel to args->args
     // Of the role being lowered:
@@ -174,14 +175,17 @@ void ptx_fence_barrier_init(Lower *l);
 void ptx_wait(Lower *l, Value barrier, Value parity);
 void ptx_arrive(Lower *l, Value barrier);
 void ptx_arrive_if(Lower *l, Value condition, Value barrier);
+void ptx_arrive_at(Lower *l, Value barrier, Value cta);
+void ptx_arrive_at_all(Lower *l, Value lane, int ctas, Value barrier);
 void ptx_expect(Lower *l, Value barrier, Value bytes);
-void ptx_load_tile(Lower *l, Value shared, Value map, Value *coordinates, int rank, Value barrier);
+void ptx_load_tile(Lower *l, Value shared, Value map, Value *coordinates, int rank, Value barrier, int ctas);
 void ptx_store_tile(Lower *l, Value map, Value *coordinates, int rank, Value shared);
 void ptx_store_commit(Lower *l);
 void ptx_store_wait(Lower *l, bool only_reads);
 void ptx_fence_async(Lower *l);
 void ptx_sync_warp(Lower *l);
 void ptx_sync_cta(Lower *l);
+void ptx_sync_cluster(Lower *l);
 void ptx_named_barrier(Lower *l, Value number, int threads, bool waits);
 void ptx_set_registers(Lower *l, int regs, bool more);
 Value ptx_elect(Lower *l);

@@ -161,6 +161,8 @@ static void thread_numbers(Lower *l) {
     l->warp = ir_intrinsic(l, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0,
                            IR_ARGS(ir_int(l, -1), raw, ir_int(l, 0), ir_int(l, 31)));
     l->lane = ir_and(l, l->thread, ir_int(l, 31));
+    Value cta = ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0, NULL, 0);
+    l->cta = ir_and(l, cta, ir_int(l, l->plan->cluster - 1)); // a power of two; clusters lie along x
 }
 
 static void init_ring(Lower *l, int64_t offset, int barriers, int count) {
@@ -192,6 +194,8 @@ static void prologue(Lower *l) {
     if (l->plan->tmem_allocation)
         l->engines->before_arrive(l);
     ptx_sync_cta(l);
+    if (l->plan->cluster > 1) // others arrive at this CTA's barriers
+        ptx_sync_cluster(l);
     if (l->plan->tmem_allocation) {
         l->engines->after_wait(l);
         ptx_load_shared(l, ir_add(l, l->shared_base, ir_int(l, l->plan->tmem_pointer_offset)), 0, &l->tmem,
@@ -379,6 +383,8 @@ LLVMModuleRef lower_kernel(const Plan *plan, const KernelArgs *args, const Sourc
     if (plan->tmem_allocation)
         l->engines->before_arrive(l);
     ptx_sync_cta(l);
+    if (plan->cluster > 1) // others may still write into this CTA's shared memory
+        ptx_sync_cluster(l);
     l->engines->end(l);
     LLVMBuildRetVoid(l->builder);
     if (l->debug) {

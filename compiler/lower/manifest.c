@@ -44,7 +44,7 @@ static void fill_info(const Plan *plan, jfa_kernel_info *info) {
     COPY_NAME(info->compiler, JFA_VERSION);
     info->threads = 32 * plan->warps;
     info->shared_bytes = plan->shared_bytes;
-    info->cluster = 1;
+    info->cluster = plan->cluster;
     info->axis_count = plan->axis_count;
     for (int i = 0; i < plan->axis_count; i++)
         COPY_NAME(info->axes[i].name, plan->axes[i].name);

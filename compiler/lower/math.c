@@ -385,6 +385,8 @@ static Value compute(Lower *l, const Expr *expr, Element at, Value *values) {
         return block_field(l, expr);
     case X_REPLICA:
         return l->replica;
+    case X_CTA:
+        return l->cta;
     case X_ROWS:
         return layout_row(l, at.row);
     case X_COLS:

@@ -35,6 +35,26 @@ void ptx_arrive_if(Lower *l, Value condition, Value barrier) {
         "r,r", false, IR_ARGS(barrier, flag));
 }
 
+// At the barrier in the same place of another CTA: "mapa" gives its address in the cluster's window.
+void ptx_arrive_at(Lower *l, Value barrier, Value cta) {
+    ir_asm(l, l->void_type,
+           "{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, $0, "
+           "$1;\n\tmbarrier.arrive.shared::cluster.b64 _, "
+           "[there];\n\t}",
+           "r,r", false, IR_ARGS(barrier, cta));
+}
+
+// The first `ctas` lanes of the warp arrive, each at another CTA.
+void ptx_arrive_at_all(Lower *l, Value lane, int ctas, Value barrier) {
+    ir_asm(l, l->void_type,
+           arena_format(l->arena,
+                        "{\n\t.reg .pred P1;\n\t.reg .b32 there;\n\tsetp.lt.u32 P1, $1, %d;\n\t@P1 "
+                        "mapa.shared::cluster.u32 there, $0, $1;\n\t@P1 mbarrier.arrive.shared::cluster.b64 "
+                        "_, [there];\n\t}",
+                        ctas),
+           "r,r", false, IR_ARGS(barrier, lane));
+}
+
 void ptx_expect(Lower *l, Value barrier, Value bytes) {
     ir_asm(l, l->void_type, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r", false,
            IR_ARGS(barrier, bytes));
@@ -54,13 +74,21 @@ static const char *constraint_list(Lower *l, const char *start, int rank) {
     return start;
 }
 
-void ptx_load_tile(Lower *l, Value shared, Value map, Value *coordinates, int rank, Value barrier) {
+// ctas: into the same place of so many CTAs of the cluster, each of whose barriers is told.
+void ptx_load_tile(Lower *l, Value shared, Value map, Value *coordinates, int rank, Value barrier, int ctas) {
     Value args[8] = {shared, map, barrier};
     memcpy(args + 3, coordinates, sizeof(Value) * (size_t)rank);
-    const char *text = arena_format(l->arena,
-                                    "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::"
-                                    "bytes [$0], [$1, {%s}], [$2];",
-                                    rank, coordinate_list(l, 3, rank));
+    const char *list = coordinate_list(l, 3, rank);
+    const char *text =
+        ctas == 1 ? arena_format(l->arena,
+                                 "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::"
+                                 "bytes [$0], [$1, {%s}], [$2];",
+                                 rank, list)
+                  : arena_format(l->arena,
+                                 "{\n\t.reg .b16 ctas;\n\tmov.b16 ctas, %d;\n\tcp.async.bulk.tensor.%dd."
+                                 "shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                                 "[$0], [$1, {%s}], [$2], ctas;\n\t}",
+                                 (1 << ctas) - 1, rank, list);
     ir_asm(l, l->void_type, text, constraint_list(l, "r,l,r", rank), false, args, rank + 3);
 }
 
@@ -92,6 +120,12 @@ void ptx_sync_warp(Lower *l) {
 }
 void ptx_sync_cta(Lower *l) {
     ir_asm(l, l->void_type, "bar.sync 0;", "", false, NULL, 0);
+}
+
+// "barrier.cluster": release and acquire unless said otherwise
+void ptx_sync_cluster(Lower *l) {
+    ir_asm(l, l->void_type, "barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;", "", false,
+           NULL, 0);
 }
 
 // "barrier": waits until so many threads have come, or only comes.

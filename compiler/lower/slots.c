@@ -102,29 +102,39 @@ void slot_wait_full(Lower *l, const Slot *slot) {
     advance(l, ring);
 }
 
-// One arrival a warp, after all its lanes are done with the bytes.
-static void arrive_threads(Lower *l, const Slot *slot, Value barrier) {
+static void arrive_one(Lower *l, Value barrier, int ctas) {
+    if (ctas == 1)
+        ptx_arrive(l, barrier);
+    for (int i = 0; i < ctas && ctas > 1; i++)
+        ptx_arrive_at(l, barrier, ir_int(l, i));
+}
+
+// One arrival a warp, at each of so many CTAs, after all its lanes are done with the bytes.
+static void arrive_threads(Lower *l, const Slot *slot, Value barrier, int ctas) {
     if (in_tmem(slot))
         l->engines->before_arrive(l);
     if (!l->role->uses_values) {
-        ptx_arrive(l, barrier);
+        arrive_one(l, barrier, ctas);
         return;
     }
     ptx_sync_warp(l);
-    ptx_arrive_if(l, ir_equal(l, l->lane, ir_int(l, 0)), barrier);
+    if (ctas == 1)
+        ptx_arrive_if(l, ir_equal(l, l->lane, ir_int(l, 0)), barrier);
+    else
+        ptx_arrive_at_all(l, l->lane, ctas, barrier);
 }
 
 void slot_publish(Lower *l, const Slot *slot) {
     Value barrier = slot_full_barrier(l, slot);
     switch (slot->pipe->filled_by) {
     case ENGINE_PRODUCT:
-        l->engines->commit(l, barrier);
+        l->engines->commit(l, barrier, 1);
         break;
     case ENGINE_THREADS:
         // Generic writes become visible to the asynchronous readers of shared memory by this fence alone.
         if (!in_tmem(slot) && slot->pipe->used_by != ENGINE_THREADS)
             ptx_fence_async(l);
-        arrive_threads(l, slot, barrier);
+        arrive_threads(l, slot, barrier, 1);
         break;
     default:
         break; // a load signals by its bytes
@@ -136,21 +146,22 @@ void slot_release(Lower *l, const Slot *slot) {
     if (pipe->free_is_ordered)
         return;
     Value barrier = barrier_at(l, pipe->empty_barrier, instance(l, slot));
+    int ctas = pipe->multicast ? l->plan->cluster : 1; // whose loads wait for this
     switch (pipe->used_by) {
     case ENGINE_PRODUCT:
         if (l->plan->target->products_in_registers) {
             flight_settle_slot(l, slot);
-            arrive_threads(l, slot, barrier);
+            arrive_threads(l, slot, barrier, ctas);
         } else {
-            l->engines->commit(l, barrier);
+            l->engines->commit(l, barrier, ctas);
         }
         break;
     case ENGINE_STORE:
         ptx_store_wait(l, true);
-        ptx_arrive(l, barrier);
+        arrive_one(l, barrier, ctas);
         break;
     default:
-        arrive_threads(l, slot, barrier);
+        arrive_threads(l, slot, barrier, ctas);
         break;
     }
 }

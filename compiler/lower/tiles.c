@@ -80,11 +80,12 @@ static void find_walk(Lower *l, int number) {
     state->count = ir_sub(l, end, state->first);
 }
 
-// Items are dealt out in zig-zag: round r gives CTA c of G item r * G + c, or counted from the other end when
-// r is odd.
+// Items are dealt out in zig-zag: round r gives cluster c of G (a CTA that has none counts as one) item r * G
+// + c, or counted from the other end when r is odd.
 void tiles_loop(Lower *l, const Stmt *stmt) {
-    Value cta = ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0, NULL, 0);
-    Value ctas = ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
+    Value size = ir_int(l, l->plan->cluster);
+    Value cta = ir_udiv(l, ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0, NULL, 0), size);
+    Value ctas = ir_udiv(l, ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0), size);
     Value mirrored = ir_sub(l, ir_sub(l, ctas, ir_int(l, 1)), cta);
     Value round = ir_variable(l, l->i32, ir_int(l, 0));
     LLVMBasicBlockRef test = ir_block(l, "tiles_test"), body = ir_block(l, "tiles_body"),

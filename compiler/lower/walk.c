@@ -26,13 +26,23 @@ typedef struct {
     int chunk_place; // which coordinate steps from chunk to chunk when each is its own instruction, else -1
 } Coordinates;
 
+// Which slice of the tile this CTA moves.
+static Value chunk_slice(Lower *l, const TensorMap *map) {
+    return map->chunk_slices == 1 ? ir_int(l, 0) : ir_and(l, l->cta, ir_int(l, map->chunk_slices - 1));
+}
+
+static Value row_slice(Lower *l, const TensorMap *map) {
+    return map->row_slices == 1 ? ir_int(l, 0) : ir_udiv(l, l->cta, ir_int(l, map->chunk_slices));
+}
+
 // Coordinates in a ragged map (see runtime/manifest.h): rows of the tile beyond the sequence's end fall
 // outside the map's row dimension, so loads give zeros there and stores are clipped.
 static Coordinates tile_coordinates(Lower *l, const TensorRef *ref, const TensorMap *map) {
     const Tensor *tensor = &l->plan->tensors[map->tensor];
     Plan *plan = (Plan *)l->plan;
     Coordinates c = {.chunk_place = -1};
-    Value position = math_uniform(l, ref->at[map->row_dim]);
+    Value position =
+        ir_add(l, math_uniform(l, ref->at[map->row_dim]), ir_mul(l, row_slice(l, map), ir_int(l, map->rows)));
     Value length = l->fields[plan_field(plan, FIELD_LEN, tensor->dims[map->row_dim].index, 0)];
     Value base = l->fields[plan_field(plan, FIELD_BASE, map->tensor, map->row_dim)];
     Value rows = ir_int(l, map->rows);
@@ -45,7 +55,7 @@ static Coordinates tile_coordinates(Lower *l, const TensorRef *ref, const Tensor
     c.at[c.rank++] = column;
     c.at[c.rank++] = ir_sub(l, rows, valid);
     if (map->chunks)
-        c.at[c.rank++] = ir_int(l, 0);
+        c.at[c.rank++] = ir_mul(l, chunk_slice(l, map), ir_int(l, map->chunks));
     for (int i = tensor->rank - 1; i >= 0; i--)
         if (tensor->dims[i].kind == DIM_RUNTIME)
             c.at[c.rank++] = math_uniform(l, ref->at[i]);
@@ -57,15 +67,18 @@ static void move_tile(Lower *l, const TensorRef *ref, const Slot *slot, Value ba
     const TensorMap *map = &l->plan->maps[ref->map];
     Coordinates c = tile_coordinates(l, ref, map);
     Value pointer = LLVMBuildPtrToInt(l->builder, arg_value(l, ARG_MAP, ref->map, 0), l->i64, "");
-    Value shared = slot_address(l, slot);
+    int64_t row_bytes = map->swizzle_bytes, chunk_bytes = slot->pipe->buffer->rows * row_bytes;
+    Value chunk = ir_mul(l, chunk_slice(l, map), ir_int(l, map->chunks * chunk_bytes)),
+          row = ir_mul(l, row_slice(l, map), ir_int(l, map->rows * row_bytes));
+    Value shared = ir_add(l, slot_address(l, slot), ir_add(l, chunk, row));
     int pieces = map->chunks ? 1 : map->cols / map->chunk_cols;
     for (int i = 0; i < pieces; i++) {
         if (barrier)
-            ptx_load_tile(l, shared, pointer, c.at, c.rank, barrier);
+            ptx_load_tile(l, shared, pointer, c.at, c.rank, barrier, map->chunk_slices * map->row_slices);
         else
             ptx_store_tile(l, pointer, c.at, c.rank, shared);
         c.at[0] = ir_add(l, c.at[0], ir_int(l, map->chunk_cols));
-        shared = ir_add(l, shared, ir_int(l, (int64_t)map->rows * map->swizzle_bytes));
+        shared = ir_add(l, shared, ir_int(l, chunk_bytes));
     }
 }
 

@@ -15,7 +15,7 @@ static int empty_arrivals(const Plan *plan, const Pipe *pipe) {
     int count = 0;
     for (int i = 0; i < pipe->to_count; i++)
         count += arrivals(plan, pipe->used_by, pipe->to[i]) * pipe_sharers(pipe, pipe->to[i]);
-    return count;
+    return pipe->multicast ? count * plan->cluster : count; // the bytes of all CTAs are written at once
 }
 
 // Named barriers of a CTA; number 0 synchronises all its threads (PTX ISA, "barrier").

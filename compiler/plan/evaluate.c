@@ -224,6 +224,7 @@ static Value compute(Context *context, const Expr *expr) {
         return expr->local->number < 0 ? unknown(X_LOCAL, 0, 0, 0) : context->locals[expr->local->number];
     case X_DIM:
     case X_PARAM:
+    case X_CTA:
         return unknown(expr->kind, index, 0, 0);
     case X_FIELD:
     case X_FACTOR:

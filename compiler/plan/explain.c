@@ -175,6 +175,8 @@ static void print_report(const ExplainReport *report, FILE *out) {
 void explain_print(const Plan *plan, const ExplainReport *report, FILE *out) {
     fprintf(out, "kernel %s : %s, schedule %s for %s\n\n", plan->kernel_name, plan->family_name,
             plan->schedule_name, plan->target->name);
+    if (plan->cluster > 1)
+        fprintf(out, "clusters of %d CTAs work on a tile together\n\n", plan->cluster);
     print_buffers(plan, out);
     print_pipes(plan, out);
     print_roles(plan, out);

@@ -129,6 +129,8 @@ static const char *inner_text(Writer *writer, const Expr *expr) {
         return block_text(writer, expr);
     case X_REPLICA:
         return "replica";
+    case X_CTA:
+        return "cta";
     case X_ROWS:
         return "rows";
     case X_COLS:

@@ -49,6 +49,7 @@ typedef enum {
     X_COUNT,   // walk: number of its blocks for the current tile
     X_BLOCK,   // walk loop variable `block`, op: BlockField
     X_REPLICA, // the role's replica number
+    X_CTA,     // the CTA's rank in its cluster
     X_ROWS,    // row of the element within its tile
     X_COLS,    // column of the element within its tile
     X_UNARY,   // op ('-', '!'), a
@@ -238,11 +239,15 @@ typedef struct {
 typedef struct {
     int tensor;
     bool is_store;
-    int rows, cols; // of the tile
+    int rows, cols; // of the tile; of a slice fewer rows
     int row_dim, col_dim;
     int swizzle_bytes;
     int chunk_cols; // columns of one swizzle-wide chunk
     int chunks; // chunks moved by one instruction (box extent of the chunk dimension); 0: no chunk dimension
+    // A multicast tile is moved in slices, one by each CTA: of its chunks, and of its rows if there are fewer
+    // chunks than CTAs. CTA c moves slice c % chunk_slices of the chunks, slice c / chunk_slices of the rows.
+    // 1, 1: whole.
+    int chunk_slices, row_slices;
 } TensorMap;
 
 typedef enum { FIELD_SEQ, FIELD_START, FIELD_LEN, FIELD_BASE } FieldKind;
@@ -317,6 +322,7 @@ struct Pipe {
     const char *name;
     int array; // pipes of the array, 1 for a single one
     bool is_array, in_place;
+    bool multicast; // each CTA of the cluster loads a slice of the tile for all of them
     Buffer *buffer;
     Role *from;
     Role *to[4];
@@ -358,7 +364,7 @@ struct Plan {
     unsigned marks; // number of the latest walk over expressions
     const Target *target;
     const char *kernel_name, *family_name, *schedule_name, *source_path;
-    Span kernel_span, schedule_span;
+    Span kernel_span, schedule_span, cluster_span; // of the cluster: empty when none is declared
 
     Constant *constants;
     int constant_count;
@@ -376,6 +382,7 @@ struct Plan {
     TileAxis tile_axes[MAX_TILE_AXES];
     int tile_axis_count;
     bool heaviest_first, persistent;
+    int cluster; // CTAs that work on a tile together; 1: each alone
     RecordField *fields;
     int field_count, field_capacity;
 

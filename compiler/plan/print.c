@@ -56,6 +56,8 @@ static void print_tensors(const Plan *plan, FILE *out) {
 }
 
 static void print_grid(const Plan *plan, FILE *out) {
+    if (plan->cluster > 1)
+        fprintf(out, "cluster of %d\n", plan->cluster);
     fprintf(out, "grid%s%s\n", plan->heaviest_first ? " heaviest_first" : "",
             plan->persistent ? " persistent" : "");
     for (int i = 0; i < plan->factor_count; i++)
@@ -109,7 +111,9 @@ static void print_pipe(const Plan *plan, const Pipe *pipe, FILE *out) {
     if (pipe->is_array)
         fprintf(out, "[%d] ", pipe->array);
     fprintf(out, ": %s %s -> %s%s\n", pipe->buffer->name, pipe->from->name, pipe_takers_text(plan, pipe),
-            pipe->in_place ? " in place" : "");
+            pipe->in_place    ? " in place"
+            : pipe->multicast ? " multicast"
+                              : "");
     fprintf(out, "  filled by %s, used by %s", ENGINES[pipe->filled_by], ENGINES[pipe->used_by]);
     if (pipe->hands_over)
         fprintf(out, ", takes over slots of %s", pipe->before->name);
@@ -129,11 +133,13 @@ static void print_pipe(const Plan *plan, const Pipe *pipe, FILE *out) {
 static void print_maps(const Plan *plan, FILE *out) {
     for (int i = 0; i < plan->map_count; i++) {
         const TensorMap *map = &plan->maps[i];
-        fprintf(
-            out,
-            "map %d: %s of %s, tiles [%d, %d] over dims %d, %d, swizzle %d, chunk %d columns, chunks %d\n", i,
-            map->is_store ? "stores" : "loads", plan->tensors[map->tensor].name, map->rows, map->cols,
-            map->row_dim, map->col_dim, map->swizzle_bytes, map->chunk_cols, map->chunks);
+        fprintf(out,
+                "map %d: %s of %s, tiles [%d, %d] over dims %d, %d, swizzle %d, chunk %d columns, chunks %d",
+                i, map->is_store ? "stores" : "loads", plan->tensors[map->tensor].name, map->rows, map->cols,
+                map->row_dim, map->col_dim, map->swizzle_bytes, map->chunk_cols, map->chunks);
+        if (map->chunk_slices * map->row_slices > 1)
+            fprintf(out, ", slices %d x %d", map->chunk_slices, map->row_slices);
+        fprintf(out, "\n");
     }
 }
 

@@ -145,6 +145,10 @@ void declare_schedule(Sema *sema);
 void declare_rounds(Sema *sema); // which pipe's free each put waits for; requires all roles to have been read
 int walk_number(const Sema *sema, const Walk *walk);
 
+// cluster.c
+void cluster_declare(Sema *sema, const Ast *ast);
+void cluster_check(Sema *sema); // requires all roles to have been read, and rounds to be known
+
 // slots.c
 Pipe *slot_find_pipe(Sema *sema, Scope *scope, const Ast *ast, Expr **index);
 bool slot_in_tiles(Sema *sema, Span span); // false: reported
@@ -162,7 +166,8 @@ void slot_hand_on(Sema *sema, const Slot *slot, Span span);
 bool tile_read_ref(Sema *sema, Scope *scope, const Ast *ast, TensorRef *ref);
 void tile_wrong_rank(Sema *sema, const Tensor *tensor, Span span, int given);
 bool tile_is_tensor(Scope *scope, const Ast *ast);
-int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool is_store); // -1: reported
+int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool is_store,
+                  int slices); // CTAs that share the move; -1: reported
 bool tile_check_direction(Sema *sema, const TensorRef *ref, bool writes);
 
 // product.c

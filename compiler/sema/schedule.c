@@ -166,7 +166,13 @@ static void declare_pipe(Sema *sema, const Ast *ast) {
     pipe->name = ast->name;
     pipe->span = ast->span;
     pipe->buffer = buffer->buffer;
-    pipe->in_place = ast->flag;
+    pipe->in_place = ast->op == PIPE_IN_PLACE;
+    pipe->multicast = ast->op == PIPE_MULTICAST && sema->plan->cluster > 1;
+    if (ast->op == PIPE_MULTICAST && !sema->plan->cluster_span.end) {
+        DiagItem *item = diag_error(sema->diag, ast->span, "bad-multicast",
+                                    "'%s' is multicast, but the schedule has no cluster", pipe->name);
+        diag_help(item, "say how many CTAs work on a tile together: cluster c in 2;");
+    }
     pipe->full_barrier = pipe->empty_barrier = -1;
     pipe->from = role_named(sema, ast->name3, ast->name3_span);
     for (const Ast *to = ast->list2; to; to = to->next) {
@@ -356,6 +362,9 @@ void declare_schedule(Sema *sema) {
             break;
         case AST_ROLE:
             declare_role(sema, item);
+            break;
+        case AST_CLUSTER:
+            cluster_declare(sema, item);
             break;
         case AST_PIPE:
         case AST_GRID:

@@ -188,6 +188,7 @@ static Plan *plan_new(Sema *sema) {
     Plan *plan = arena_new_of(sema->arena, Plan);
     plan->arena = sema->arena;
     plan->target = sema->options->target;
+    plan->cluster = 1;
     plan->constants = arena_array(sema->arena, Constant, MOST);
     plan->axes = arena_array(sema->arena, Axis, MOST);
     plan->dims = arena_array(sema->arena, RuntimeDim, MOST);
@@ -243,6 +244,7 @@ Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions
     if (diag->error_count)
         return NULL;
     declare_rounds(&sema);
+    cluster_check(&sema);
     Plan *plan = sema.plan;
     plan->kernel_name = parts->kernel->name;
     plan->family_name = parts->family->name;

@@ -119,7 +119,8 @@ static Stmt *read_put(Sema *sema, Scope *scope, const Ast *ast) {
         if (!tile_read_ref(sema, scope, value, &stmt->tensor) ||
             !tile_check_direction(sema, &stmt->tensor, false))
             return NULL;
-        stmt->tensor.map = tile_find_map(sema, &stmt->tensor, slot->pipe->buffer, false);
+        stmt->tensor.map = tile_find_map(sema, &stmt->tensor, slot->pipe->buffer, false,
+                                         slot->pipe->multicast ? sema->plan->cluster : 1);
         slot_set_engine(sema, &slot->pipe->filled_by, ENGINE_LOAD, slot->pipe, ast->span, "filled");
         slot_hand_on(sema, slot, ast->span);
         return stmt->tensor.map < 0 ? NULL : stmt;
@@ -267,7 +268,7 @@ static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
         if (!stmt->source)
             return NULL;
         slot_use(sema, stmt->source, ENGINE_STORE, ast->span);
-        stmt->tensor.map = tile_find_map(sema, &stmt->tensor, stmt->source->pipe->buffer, true);
+        stmt->tensor.map = tile_find_map(sema, &stmt->tensor, stmt->source->pipe->buffer, true, 1);
         return stmt->tensor.map < 0 ? NULL : stmt;
     }
     stmt->value = stmt_value(sema, scope, ast->b);

@@ -97,7 +97,27 @@ static void tile_does_not_fit(Sema *sema, const Tensor *tensor, const Buffer *bu
 
 // The tensor map by which tiles of that buffer's shape move: the tile's dims are the tensor's axes and
 // constants.
-int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool is_store) {
+// A slice is whole chunks, or rows of one chunk; 8 rows are the period of the swizzle.
+static bool slice_map(Sema *sema, const TensorRef *ref, TensorMap *map, int slices) {
+    enum { PERIOD = 8 };
+    int chunks = map->chunks ? map->chunks : 1;
+    map->chunk_slices = slices < chunks ? slices : chunks;
+    map->row_slices = slices / map->chunk_slices;
+    if (chunks % map->chunk_slices || slices % map->chunk_slices || map->rows % (PERIOD * map->row_slices)) {
+        DiagItem *item = diag_error(sema->diag, ref->span, "bad-multicast",
+                                    "a tile of %d rows and %d columns can't be loaded in %d slices",
+                                    map->rows, map->cols, slices);
+        diag_help(item, "its rows must be a multiple of %d for a cluster of %d", PERIOD * map->row_slices,
+                  slices);
+        return false;
+    }
+    if (map->chunks)
+        map->chunks /= map->chunk_slices;
+    map->rows /= map->row_slices;
+    return true;
+}
+
+int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool is_store, int slices) {
     Plan *plan = sema->plan;
     Tensor *tensor = &plan->tensors[ref->tensor];
     int tile_dims[MAX_TENSOR_DIMS], count = 0;
@@ -128,9 +148,12 @@ int tile_find_map(Sema *sema, const TensorRef *ref, const Buffer *buffer, bool i
                    "tensor '%s' has too many dims to be moved as tiles", tensor->name);
         return -1;
     }
+    if (!slice_map(sema, ref, &map, slices))
+        return -1;
     for (int i = 0; i < plan->map_count; i++) {
         TensorMap *known = &plan->maps[i];
-        if (known->tensor == map.tensor && known->rows == map.rows && known->cols == map.cols)
+        if (known->tensor == map.tensor && known->rows == map.rows && known->cols == map.cols &&
+            known->chunk_slices == map.chunk_slices && known->row_slices == map.row_slices)
             return i;
     }
     if (plan->map_count == plan->map_capacity) {

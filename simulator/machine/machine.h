@@ -229,8 +229,9 @@ struct Warp {
     Group groups[LANES];
     int group_count, current;
     uint32_t exited;
-    uint32_t carry;           // condition code of each lane
-    uint32_t barrier_arrived; // lanes of a diverged warp that are at a CTA barrier
+    uint32_t carry;             // condition code of each lane
+    uint32_t barrier_arrived;   // lanes of a diverged warp that are at a CTA barrier
+    uint32_t cluster_waits_due; // lanes that arrived at the cluster's barrier and haven't waited there since
     Clocks
         clocks; // clocks.tensor: what was received; tensor_after: what fence::after_thread_sync made usable
     Clock tensor_after;

@@ -141,9 +141,16 @@ static bool decode_barrier(Decoder *d, Op *op) {
 // barrier.cluster: all threads of all CTAs.
 static void run_cluster_barrier(Warp *warp, const Op *op, uint32_t mask) {
     Cluster *cluster = warp->cta->cluster;
-    if (op->mode == BAR_ARRIVE) {
-        for (int i = 0; i < __builtin_popcount(mask); i++)
-            cluster->cluster_arrived++;
+    bool arrives = op->mode == BAR_ARRIVE;
+    if (mask & (arrives ? warp->cluster_waits_due : ~warp->cluster_waits_due)) {
+        fault(warp, op, SIM_FAULT_BARRIER,
+              arrives ? "a second arrival at the cluster barrier without a wait after the first"
+                      : "a wait at the cluster barrier without an arrival before it");
+        return;
+    }
+    warp->cluster_waits_due ^= mask;
+    if (arrives) {
+        cluster->cluster_arrived += __builtin_popcount(mask);
         int needed = 0;
         for (int c = 0; c < cluster->cta_count; c++)
             needed += live_threads(&cluster->ctas[c]);

@@ -74,6 +74,8 @@ static const Construct ITEMS[] = {
     {"smem s [2, 3] : f32[4] over t;", "buffer s t smem\n  type f32\n    int 4\n  int 2\n  int 3"},
     {"pipe p : s a -> b;", "pipe p s a\n  > name b"},
     {"pipe p [2] : s store -> b, store in place;", "pipe p s store *\n  int 2\n  > name b\n  > name store"},
+    {"pipe p : s a -> b multicast;", "pipe p s a multicast\n  > name b"},
+    {"cluster c in 2;", "cluster c\n  int 2"},
     {"grid t over (h in heads, i in blocks(q, 4)) persistent;",
      "grid t\n  bind h\n    name heads\n  bind i\n    call\n      name blocks\n      name q\n      int 4\n  "
      "> name persistent"},

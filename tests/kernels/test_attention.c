@@ -70,16 +70,19 @@ static void f16_head_dim_64_is_right_over_all_layouts_and_edge_lengths(void **st
 
 static void changes_of_the_schedule_change_the_code_and_stay_right(void **state) {
     (void)state;
-    enum { MOST = 6 };
+    enum { MOST = 8 };
     static const char *const ON_SM90[MOST][3] = {
-        {"N=64", NULL},     {"STAGES=3", "N=64", NULL}, {"N=96", NULL},
-        {"STAGES=1", NULL}, {"PAIR=1", NULL},           {"ATTEND_REGS=224", "OTHER_REGS=48", NULL}};
+        {"N=64", NULL},      {"STAGES=3", "N=64", NULL}, {"N=96", NULL},
+        {"STAGES=1", NULL},  {"PAIR=1", NULL},           {"ATTEND_REGS=224", "OTHER_REGS=48", NULL},
+        {"CLUSTER=2", NULL}, {"CLUSTER=4", "N=64", NULL}};
     static const char *const ON_SM100[MOST][3] = {{"N=64", NULL},
                                                   {"STAGES=4", NULL},
                                                   {"STAGES=2", NULL},
                                                   {"N=64", "STAGES=8", NULL},
                                                   {"PAIR=1", "CORRECT_REGS=184", NULL},
-                                                  {"SOFTMAX_REGS=176", "CORRECT_REGS=96", NULL}};
+                                                  {"SOFTMAX_REGS=176", "CORRECT_REGS=96", NULL},
+                                                  {"CLUSTER=2", NULL},
+                                                  {"CLUSTER=4", "N=64", NULL}};
     const char *const(*changes)[3] = bench_on_sm90() ? ON_SM90 : ON_SM100;
     for (int i = 0; i < MOST; i++) {
         Case test = {.file = "examples/dense.jfa",

@@ -140,28 +140,50 @@ static Mutation ON_SM90[] = {
      0},
 };
 
+// Of clusters of two CTAs, on either chip.
+static Mutation IN_CLUSTERS[] = {
+    {"a copy to the other CTA", NULL, "mov.b16 ctas, 3", "mov.b16 ctas, 1", 1, {SIM_FAULT_DEADLOCK}, 0},
+    {"an expectation of bytes", NULL, "mbarrier.arrive.expect_tx", NULL, 1, {SIM_FAULT_DEADLOCK}, 0},
+    {"the arrival that the other CTA waits for",
+     NULL,
+     "barrier.cluster.arrive",
+     "// ",
+     2,
+     {SIM_FAULT_BARRIER, SIM_FAULT_DEADLOCK},
+     0},
+};
+static Mutation IN_CLUSTERS_ON_SM90[] = {
+    {"the freeing of the other CTA's slots", "setp.lt.u32 P1", ", 2;", ", 1;", 0, {SIM_FAULT_DEADLOCK}, 0},
+};
+static Mutation IN_CLUSTERS_ON_SM100[] = {
+    {"the freeing of the other CTA's slots", "mov.b16 ctas", ", 3;", ", 1;", 3, {SIM_FAULT_DEADLOCK}, 0},
+};
+
 static const int32_t LENS[] = {300, 129, 0, 400};
 
-static void every_mechanism_taken_away_is_reported(void **state) {
-    (void)state;
+static Case case_of(const char *define, int seed) {
+    return (Case){.file = "examples/dense.jfa",
+                  .defines = {define},
+                  .layout = LAYOUT_SELF,
+                  .lens_q = LENS,
+                  .sequences = 4,
+                  .heads = 2,
+                  .kv_heads = 1,
+                  .head_dim = 128,
+                  .seed = seed};
+}
+
+// How many of the mutations nobody reports.
+static int missed(Mutation *mutations, size_t count, const char *define) {
     int missed = 0;
-    Mutation *mutations = bench_on_sm90() ? ON_SM90 : ON_SM100;
-    size_t count = bench_on_sm90() ? sizeof ON_SM90 / sizeof *ON_SM90 : sizeof ON_SM100 / sizeof *ON_SM100;
     for (size_t i = 0; i < count; i++) {
         Mutation *mutation = &mutations[i];
         bool caught = false;
         Outcome outcome;
         for (int seed = 0; seed < 3 && !caught; seed++) {
-            Case test = {.file = "examples/dense.jfa",
-                         .layout = LAYOUT_SELF,
-                         .lens_q = LENS,
-                         .sequences = 4,
-                         .heads = 2,
-                         .kv_heads = 1,
-                         .head_dim = 128,
-                         .seed = seed,
-                         .edit = apply,
-                         .context = mutation};
+            Case test = case_of(define, seed);
+            test.edit = apply;
+            test.context = mutation;
             bench_run_case(&test, &outcome);
             assert_true(mutation->edited > 0); // the text is there to be taken away
             for (int k = 0; k < 3; k++)
@@ -173,18 +195,26 @@ static void every_mechanism_taken_away_is_reported(void **state) {
             missed++;
         }
     }
-    assert_int_equal(missed, 0);
+    return missed;
+}
+#define MISSED(mutations, define) missed(mutations, sizeof(mutations) / sizeof *(mutations), define)
+
+static void every_mechanism_taken_away_is_reported(void **state) {
+    (void)state;
+    assert_int_equal(bench_on_sm90() ? MISSED(ON_SM90, NULL) : MISSED(ON_SM100, NULL), 0);
+}
+
+static void so_is_what_ties_a_cluster_together(void **state) {
+    (void)state;
+    const char *pairs = "CLUSTER=2";
+    assert_int_equal(MISSED(IN_CLUSTERS, pairs), 0);
+    assert_int_equal(
+        bench_on_sm90() ? MISSED(IN_CLUSTERS_ON_SM90, pairs) : MISSED(IN_CLUSTERS_ON_SM100, pairs), 0);
 }
 
 static void the_same_kernel_unchanged_is_right(void **state) {
     (void)state;
-    Case test = {.file = "examples/dense.jfa",
-                 .layout = LAYOUT_SELF,
-                 .lens_q = LENS,
-                 .sequences = 4,
-                 .heads = 2,
-                 .kv_heads = 1,
-                 .head_dim = 128};
+    Case test = case_of(NULL, 0);
     Outcome outcome;
     bench_run_case(&test, &outcome);
     bench_expect_right(&test, &outcome);
@@ -195,6 +225,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_kernel_unchanged_is_right),
         cmocka_unit_test(every_mechanism_taken_away_is_reported),
+        cmocka_unit_test(so_is_what_ties_a_cluster_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

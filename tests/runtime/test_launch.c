@@ -166,8 +166,8 @@ static void the_grid_follows_items_processors_and_clusters(void **state) {
     } CASES[] = {
         {"persistent\n", "cluster 1", 1, 1, 1}, {"persistent\n", "cluster 1", 1, 2, 4},
         {"persistent\n", "cluster 2", 1, 1, 4}, {"persistent\n", "cluster 8", 300, 8, 8},
-        {"", "cluster 1", 300, 8, 48},          {"", "cluster 2", 1, 1, 4},
-        {"", "cluster 16", 1, 1, 16},
+        {"", "cluster 1", 300, 8, 48},          {"", "cluster 2", 1, 1, 6},
+        {"", "cluster 16", 1, 1, 48},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         char *text = fixture_edit(SAMPLE_MANIFEST, "persistent\n", CASES[i].persistent);

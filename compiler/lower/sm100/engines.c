@@ -111,10 +111,17 @@ static void product(Lower *l, const Stmt *stmt, Value fresh) {
     ir_asm(l, l->void_type, text, "r,r,r,r", false, IR_ARGS(d, left, right, keeps));
 }
 
-// "tcgen05.commit": one arrival when all earlier products of this thread have retired.
-static void commit(Lower *l, Value barrier) {
-    ir_asm(l, l->void_type, "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$0];",
-           "r", false, IR_ARGS(barrier));
+// "tcgen05.commit": one arrival, at each of so many CTAs, when all earlier products of this thread have
+// retired.
+static void commit(Lower *l, Value barrier, int ctas) {
+    const char *text = ctas == 1
+                           ? "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$0];"
+                           : arena_format(l->arena,
+                                          "{\n\t.reg .b16 ctas;\n\tmov.b16 ctas, "
+                                          "%d;\n\ttcgen05.commit.cta_group::1.mbarrier::arrive::"
+                                          "one.shared::cluster.multicast::cluster.b64 [$0], ctas;\n\t}",
+                                          (1 << ctas) - 1);
+    ir_asm(l, l->void_type, text, "r", false, IR_ARGS(barrier));
 }
 
 // The 32x32b shape: thread t of a warp holds row 32 * (warp % 4) + t, one register a column. The lane field

@@ -1,0 +1,1 @@
+s/cluster c in 3/cluster c in 4/

@@ -1,0 +1,1 @@
+s/write multicast/write/

@@ -1,0 +1,1 @@
+s/, STAGES = 2;/, STAGES = 2; cluster c in 2;/

@@ -1,0 +1,1 @@
+s/cluster d in 2;//
