@@ -31,6 +31,7 @@ static const Target SM_100A = {
     .warp_rows = 32,
     .registers = 65536,
     .max_threads = 1024,
+    .sm_threads = 2048,
     .max_regs = 255,
     .max_mbarriers = 512,
     .product_m = {128},
@@ -52,6 +53,7 @@ static const Target SM_90A = {
     .products_in_registers = true,
     .registers = 65536,
     .max_threads = 1024,
+    .sm_threads = 2048,
     .max_regs = 255,
     .max_mbarriers = 512,
     .product_m = {64},
@@ -73,6 +75,11 @@ const Target *target_find(const char *name) {
         if (!strcmp(TARGETS[i]->name, name))
             return TARGETS[i];
     return NULL;
+}
+
+int64_t target_shared_bytes(const Target *target, int ctas) {
+    enum { RESERVED = 1024, GRANULE = 128 };
+    return ((target->shared_bytes + RESERVED) / ctas - RESERVED) / GRANULE * GRANULE;
 }
 
 int target_launch_regs(const Target *target, int threads) {

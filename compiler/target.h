@@ -16,13 +16,14 @@ typedef struct Target {
     const char *name;     // "sm_100a": --target and .target
     const char *family;   // "sm_100": `schedule ... for`
     const char *ptx;      // feature string that selects the PTX version in LLVM
-    int64_t shared_bytes; // per CTA
+    int64_t shared_bytes; // per CTA, when an SM runs one at a time
     int tmem_columns;     // 0: no tensor memory
     int tmem_lanes;
     int warp_rows;              // rows of a tile of values that a warp holds in its registers
     bool products_in_registers; // of a whole warpgroup; otherwise one thread issues them, into tensor memory
     int registers;              // 32-bit, per SM
     int max_threads;            // per CTA
+    int sm_threads;             // that an SM runs at a time
     int max_regs;               // per thread
     int max_mbarriers;          // our limit: what fits beside the buffers is checked apart
     // Shapes of one tensor-core product instruction with 16-bit operands.
@@ -34,8 +35,12 @@ typedef struct Target {
 const Target *target_find(const char *name); // NULL: unknown
 const Target *const *target_all(int *count);
 
-// Registers per thread that ptxas gives a CTA of that many threads at launch (one CTA an SM): the largest
-// multiple of 8 such that all threads fit, at most 255.
+// Shared memory that a CTA may have when an SM runs so many: an equal part of the SM's, less what the system
+// keeps for each (CUDA C++ programming guide, "Compute Capabilities": 228 KB an SM, 227 KB a CTA).
+int64_t target_shared_bytes(const Target *target, int ctas);
+
+// Registers per thread that ptxas gives that many threads of an SM at launch: the largest multiple of 8 such
+// that all fit, at most 255.
 int target_launch_regs(const Target *target, int threads);
 
 // The swizzle of a shared-memory tile whose rows have that many bytes: the widest of 128, 64 and 32 bytes

@@ -47,6 +47,7 @@ typedef enum {
     AST_WALK,      // name, list (one AST_BIND), list2 (modifiers: AST_NAME), a (where) or NULL
     AST_TURN,      // name, name2 (role)
     AST_CLUSTER,   // name (of the rank), a (CTAs)
+    AST_OCCUPANCY, // a (CTAs an SM)
     AST_ROLE,      // name, list (AST_BIND of the replica, or NULL), a (warps), b (regs) or NULL, list2
                    // (statements)
     // --- statements

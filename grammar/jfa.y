@@ -65,7 +65,7 @@ static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const cha
 %token START_FILE "start of file" START_EXPRESSION "start of expression"
 %token USE "use" FAMILY "family" SCHEDULE "schedule" KERNEL "kernel" OF "of" FOR "for" IN "in" CONST "const" FN "fn"
 %token OPTION "option" AXIS "axis" DIM "dim" DIVIDES "divides" TENSOR "tensor" OPTIONAL "optional" PARAM "param"
-%token HOOK "hook" REFERENCE "reference" SMEM "smem" TMEM "tmem" OVER "over" PIPE "pipe" GRID "grid" WALK "walk" TURN "turn" CLUSTER "cluster" MULTICAST "multicast"
+%token HOOK "hook" REFERENCE "reference" SMEM "smem" TMEM "tmem" OVER "over" PIPE "pipe" GRID "grid" WALK "walk" TURN "turn" CLUSTER "cluster" MULTICAST "multicast" OCCUPANCY "occupancy"
 %token WHERE "where" ROLE "role" WARPS "warps" REGS "regs" LET "let" VAR "var" TAKE "take" PUT "put" FILL "fill"
 %token FREE "free" UPDATE "update" FRESH "fresh" IF "if" ELSE "else" TRUE "true" FALSE "false" INF "inf"
 %token ARROW "=>" TO "->" EQ "==" NE "!=" LE "<=" GE ">=" AND "&&" OR "||" ADD_TO "+=" TRANSPOSED "^T"
@@ -161,6 +161,7 @@ item:
 | WALK name OVER bind modifiers where_part ';'
                                     { $$ = named(state, AST_WALK, @$, $2, @2); $$->list = $4; $$->list2 = $5; $$->a = $6; }
 | CLUSTER name IN expression ';'    { $$ = named(state, AST_CLUSTER, @$, $2, @2); $$->a = $4; }
+| OCCUPANCY expression ';'          { $$ = make(state, AST_OCCUPANCY, @$); $$->a = $2; }
 | TURN name OF role_name ';'        { $$ = named(state, AST_TURN, @$, $2, @2); $$->name2 = $4; }
 | ROLE role_name replica ':' expression WARPS regs_part block
                                     { $$ = named(state, AST_ROLE, @$, $2, @2); $$->list = $3; $$->a = $5; $$->b = $7; $$->list2 = $8; }

@@ -172,7 +172,7 @@ static void help_with_word(ParserState *state, DiagItem *item) {
     static const char *const WORDS[LEVELS][MOST] = {
         [TOP] = {"use", "family", "schedule", "kernel"},
         [ITEMS] = {"const", "fn", "option", "axis", "dim", "tensor", "param", "hook", "reference", "smem",
-                   "tmem", "pipe", "grid", "walk", "turn", "cluster", "role"},
+                   "tmem", "pipe", "grid", "walk", "turn", "cluster", "occupancy", "role"},
         [STATEMENTS] = {"let", "var", "take", "put", "fill", "free", "update", "store", "for", "if"},
     };
     if (!state->construct_is_name)

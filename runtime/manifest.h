@@ -24,7 +24,7 @@
 //   factor DIM                     factor dims of the tile space, outermost first
 //   block AXIS SIZE                blocked axes, outermost first
 //   heaviest_first                 records in descending order of work
-//   persistent                     at most one CTA an SM; otherwise a cluster an item
+//   persistent [N]                 at most N CTAs an SM (1); otherwise a cluster an item
 //   field WHAT                     int32 fields of a record, in order. WHAT:
 //                                  seq, start AXIS, len AXIS, base TENSOR INDEX
 //   map TENSOR SWIZZLE COLS ENTRY...   tensor maps, numbered from 0; entries innermost first, see below
@@ -69,6 +69,7 @@ enum {
     JFA_ENTRY_BYTES = 256,
     JFA_MAX_BLOCKS = 4,
     JFA_MAX_FIELDS = 64,
+    JFA_MAX_OCCUPANCY = 32, // CTAs that an SM runs at a time
     JFA_MAX_ARGS = 192,
     JFA_MAX_MAPS = 32,
     JFA_PARAMETER_BYTES = 32764, // PTX ISA, "Kernel Function Parameters": sm_70 and later
@@ -138,7 +139,8 @@ typedef struct {
 typedef struct {
     jfa_kernel_info info;
     char entry[JFA_ENTRY_BYTES];
-    bool heaviest_first, persistent;
+    bool heaviest_first;
+    int persistent; // CTAs an SM at most; 0: a cluster an item
     int factor_count, block_count, field_count, map_count, arg_count;
     int factors[JFA_MAX_DIMS]; // dims
     jfa_block blocks[JFA_MAX_BLOCKS];

@@ -231,7 +231,10 @@ static bool read_heaviest(Reader *r) {
     return r->m->heaviest_first = true;
 }
 static bool read_persistent(Reader *r) {
-    return r->m->persistent = true;
+    int64_t ctas = 1;
+    bool good = r->count == 1 || read_integer(r, r->words[1], 1, JFA_MAX_OCCUPANCY, &ctas);
+    r->m->persistent = (int)ctas;
+    return good;
 }
 
 // words[first] is one of the table's, its operands follow and end the line.
@@ -341,7 +344,7 @@ static const struct {
     {"factor", 2, 2, false, false, read_factor},
     {"block", 3, 3, false, false, read_block},
     {"heaviest_first", 1, 1, true, false, read_heaviest},
-    {"persistent", 1, 1, true, false, read_persistent},
+    {"persistent", 1, 2, true, false, read_persistent},
     {"field", 2, 4, false, true, read_field},
     {"map", 5, 4 + JFA_MAX_RANK, false, false, read_map},
     {"arg", 4, 6, false, false, read_arg},

@@ -69,7 +69,11 @@ static void put_space(Writer *w, const jfa_manifest *m) {
         put(w, "factor %s\n", m->info.dims[m->factors[i]].name);
     for (int i = 0; i < m->block_count; i++)
         put(w, "block %s %lld\n", m->info.axes[m->blocks[i].axis].name, (long long)m->blocks[i].size);
-    put(w, "%s%s", m->heaviest_first ? "heaviest_first\n" : "", m->persistent ? "persistent\n" : "");
+    put(w, "%s", m->heaviest_first ? "heaviest_first\n" : "");
+    if (m->persistent == 1)
+        put(w, "persistent\n");
+    else if (m->persistent)
+        put(w, "persistent %d\n", m->persistent);
 }
 
 static void put_operand(Writer *w, const jfa_manifest *m, const jfa_operand_word *word, int index, int dim) {

@@ -175,7 +175,8 @@ static jfa_status prepare_planner(jfa_plan *plan, const jfa_bound *b, const jfa_
 static jfa_status set_info(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
     const jfa_manifest *m = &plan->kernel->manifest;
     const jfa_device_props *props = &plan->kernel->module->device->props;
-    int64_t cluster = m->info.cluster, clusters = work->items, most = props->sm_count / cluster;
+    int64_t cluster = m->info.cluster, clusters = work->items,
+            most = (int64_t)props->sm_count * m->persistent / cluster;
     if (m->persistent && clusters > most)
         clusters = most > 0 ? most : 1;
     int64_t ctas = clusters * cluster;

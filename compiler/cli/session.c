@@ -94,8 +94,18 @@ int session_status(Session *session, bool step_is_good) {
     return internal_error(session->message ? session->message : "the compilation failed without a reason");
 }
 
-// ptxas refuses only what jfac got wrong, unless it doesn't know the target or its PTX version, or was ended.
+// ptxas refuses only what jfac got wrong, unless it doesn't know the target or its PTX version, was ended, or
+// a thread has fewer registers at launch than one product's operands.
 static int assembly_failure(const EmitReport *report, const char *message) {
+    if (report->is_short_of_registers) {
+        fprintf(
+            stderr,
+            "jfac: error: %s\n"
+            "help: at launch a thread has an equal share of the SM's registers, whatever its role has later: "
+            "use fewer warps, fewer CTAs an SM, or smaller tiles\n",
+            message);
+        return STATUS_INPUT;
+    }
     if (report->found && report->status > 0 && !report->is_too_old)
         return internal_error(message);
     fprintf(stderr, "jfac: %s\n", message);

@@ -44,10 +44,11 @@ typedef struct {
     // prefix.
     const char *const *notes;
     int note_count;
-    bool has_c75;        // one of the notes is a C75xx
-    int64_t spill_bytes; // all entries, stores and loads
-    bool is_too_old;     // it refused the target or the PTX version
-    const char *log;     // all that it printed
+    bool has_c75;               // one of the notes is a C75xx
+    int64_t spill_bytes;        // all entries, stores and loads
+    bool is_too_old;            // it refused the target or the PTX version
+    bool is_short_of_registers; // at launch, for the operands of one instruction
+    const char *log;            // all that it printed
     double milliseconds;
 } EmitReport;
 

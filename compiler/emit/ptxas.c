@@ -136,6 +136,7 @@ static bool run_ptxas(const Workspace *work, const Target *target, const EmitCub
     // What ptxas 12 and 13 say of an -arch and of a .version that they don't know.
     report->is_too_old = strstr(report->log, "is not defined for option 'gpu-name'") ||
                          strstr(report->log, "Unsupported .version");
+    report->is_short_of_registers = strstr(report->log, "Insufficient registers");
     const char *first = report->note_count ? report->notes[0] : report->log;
     *message = report->status < 0
                    ? arena_format(arena, "ptxas was ended by signal %d", -report->status)

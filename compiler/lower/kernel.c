@@ -137,7 +137,8 @@ static void make_function(Lower *l) {
     // ptxas needs both to honour setmaxnreg (PTX ISA, "Performance-Tuning Directives").
     add_attribute(l, LLVMAttributeFunctionIndex, "nvvm.reqntid",
                   arena_format(l->arena, "%d", 32 * l->plan->warps));
-    add_attribute(l, LLVMAttributeFunctionIndex, "nvvm.minctasm", "1");
+    add_attribute(l, LLVMAttributeFunctionIndex, "nvvm.minctasm",
+                  arena_format(l->arena, "%d", l->plan->occupancy));
     add_attribute(l, LLVMAttributeFunctionIndex, "denormal-fp-math-f32", "preserve-sign,preserve-sign");
     unsigned no_unwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
     LLVMAddAttributeAtIndex(l->function, LLVMAttributeFunctionIndex,

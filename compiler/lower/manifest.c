@@ -114,7 +114,7 @@ static void fill_work(const Plan *plan, jfa_manifest *manifest) {
                                            [FIELD_LEN] = JFA_FIELD_LEN,
                                            [FIELD_BASE] = JFA_FIELD_BASE};
     manifest->heaviest_first = plan->heaviest_first;
-    manifest->persistent = plan->persistent;
+    manifest->persistent = plan->persistent ? plan->occupancy : 0;
     manifest->factor_count = plan->factor_count;
     for (int i = 0; i < plan->factor_count; i++)
         manifest->factors[i] = plan->factors[i].dim;

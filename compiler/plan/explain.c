@@ -141,8 +141,10 @@ static int64_t registers_used(const Plan *plan) {
 static void print_budgets(const Plan *plan, FILE *out) {
     int threads = plan->warps / WARPGROUP_WARPS * WARPGROUP_THREADS;
     fprintf(out, "budget\n");
-    print_budget("shared memory", plan->shared_bytes, plan->target->shared_bytes, "bytes", out);
-    print_budget("tensor memory", plan->tmem_allocation, plan->target->tmem_columns, "columns", out);
+    print_budget("shared memory", plan->shared_bytes, target_shared_bytes(plan->target, plan->occupancy),
+                 "bytes", out);
+    print_budget("tensor memory", plan->tmem_allocation, plan->target->tmem_columns / plan->occupancy,
+                 "columns", out);
     print_budget("registers", registers_used(plan), (int64_t)plan->launch_regs * threads,
                  "of the threads at launch", out);
     print_budget("threads", threads, plan->target->max_threads, "of a CTA", out);
@@ -177,6 +179,8 @@ void explain_print(const Plan *plan, const ExplainReport *report, FILE *out) {
             plan->schedule_name, plan->target->name);
     if (plan->cluster > 1)
         fprintf(out, "clusters of %d CTAs work on a tile together\n\n", plan->cluster);
+    if (plan->occupancy > 1)
+        fprintf(out, "an SM runs %d CTAs at a time; what follows is what each has\n\n", plan->occupancy);
     print_buffers(plan, out);
     print_pipes(plan, out);
     print_roles(plan, out);

@@ -214,7 +214,7 @@ static int fitting_depth(Plan *plan, Buffer *root) {
     int declared = root->depth, depth = declared - 1;
     for (; depth > 0; depth--) {
         set_depth(plan, root, depth);
-        if (assign_shared(plan) <= plan->target->shared_bytes)
+        if (assign_shared(plan) <= target_shared_bytes(plan->target, plan->occupancy))
             break;
     }
     set_depth(plan, root, declared);
@@ -222,19 +222,31 @@ static int fitting_depth(Plan *plan, Buffer *root) {
     return depth;
 }
 
+// Whose memory the buffers must fit into.
+static const char *owner_text(const Plan *plan) {
+    return plan->occupancy > 1 ? arena_format(plan->arena, "a CTA when an SM runs %d", plan->occupancy)
+                               : plan->target->name;
+}
+
+static void note_occupancy(const Plan *plan, DiagItem *error) {
+    if (plan->occupancy > 1)
+        diag_note(error, plan->occupancy_span, "CTAs that an SM runs at a time share its memory");
+}
+
 void memory_shared(Plan *plan, Diag *diag) {
     plan->shared_bytes = assign_shared(plan);
     barriers_place(plan);
-    int64_t excess = plan->shared_bytes - plan->target->shared_bytes;
+    int64_t available = target_shared_bytes(plan->target, plan->occupancy);
+    int64_t excess = plan->shared_bytes - available;
     if (excess <= 0)
         return;
     int count;
     Buffer **roots = largest_first(plan, SPACE_SMEM, &count);
-    DiagItem *error =
-        diag_error(diag, plan->schedule_span, "smem-budget",
-                   "schedule '%s' needs %lld bytes of shared memory, %lld more than the %lld of %s",
-                   plan->schedule_name, (long long)plan->shared_bytes, (long long)excess,
-                   (long long)plan->target->shared_bytes, plan->target->name);
+    DiagItem *error = diag_error(
+        diag, plan->schedule_span, "smem-budget",
+        "schedule '%s' needs %lld bytes of shared memory, %lld more than the %lld of %s", plan->schedule_name,
+        (long long)plan->shared_bytes, (long long)excess, (long long)available, owner_text(plan));
+    note_occupancy(plan, error);
     note_users(error, roots, count, "bytes");
     for (int i = 0; i < count; i++) {
         int depth = fitting_depth(plan, roots[i]);
@@ -254,15 +266,18 @@ void memory_tensor(Plan *plan, Diag *diag) {
     plan->tmem_allocation = plan->tmem_columns ? TMEM_SMALLEST_ALLOCATION : 0;
     while (plan->tmem_allocation < plan->tmem_columns)
         plan->tmem_allocation *= 2;
-    int excess = plan->tmem_columns - plan->target->tmem_columns;
+    int available = plan->target->tmem_columns / plan->occupancy;
+    int needed =
+        plan->occupancy > 1 ? plan->tmem_allocation : plan->tmem_columns; // powers of two beside each other
+    int excess = needed - available;
     if (excess <= 0)
         return;
     int count;
     Buffer **roots = largest_first(plan, SPACE_TMEM, &count);
     DiagItem *error = diag_error(diag, plan->schedule_span, "tmem-budget",
                                  "schedule '%s' needs %d columns of tensor memory, %d more than the %d of %s",
-                                 plan->schedule_name, plan->tmem_columns, excess, plan->target->tmem_columns,
-                                 plan->target->name);
+                                 plan->schedule_name, needed, excess, available, owner_text(plan));
+    note_occupancy(plan, error);
     note_users(error, roots, count, "columns");
     diag_help(
         error,

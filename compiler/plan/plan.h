@@ -364,7 +364,8 @@ struct Plan {
     unsigned marks; // number of the latest walk over expressions
     const Target *target;
     const char *kernel_name, *family_name, *schedule_name, *source_path;
-    Span kernel_span, schedule_span, cluster_span; // of the cluster: empty when none is declared
+    Span kernel_span, schedule_span;
+    Span cluster_span, occupancy_span; // empty when not declared
 
     Constant *constants;
     int constant_count;
@@ -382,7 +383,8 @@ struct Plan {
     TileAxis tile_axes[MAX_TILE_AXES];
     int tile_axis_count;
     bool heaviest_first, persistent;
-    int cluster; // CTAs that work on a tile together; 1: each alone
+    int cluster;   // CTAs that work on a tile together; 1: each alone
+    int occupancy; // CTAs that an SM runs at a time, which share its memory and registers
     RecordField *fields;
     int field_count, field_capacity;
 

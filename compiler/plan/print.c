@@ -58,6 +58,8 @@ static void print_tensors(const Plan *plan, FILE *out) {
 static void print_grid(const Plan *plan, FILE *out) {
     if (plan->cluster > 1)
         fprintf(out, "cluster of %d\n", plan->cluster);
+    if (plan->occupancy > 1)
+        fprintf(out, "occupancy %d\n", plan->occupancy);
     fprintf(out, "grid%s%s\n", plan->heaviest_first ? " heaviest_first" : "",
             plan->persistent ? " persistent" : "");
     for (int i = 0; i < plan->factor_count; i++)

@@ -109,6 +109,8 @@ static void check_sum(const Plan *plan, int sum, Diag *diag) {
                                  "the roles want %d registers, %d more than the %d that %d threads have",
                                  sum * group_threads, (sum - available) * group_threads,
                                  available * group_threads, groups * group_threads);
+    if (plan->occupancy > 1)
+        diag_note(error, plan->occupancy_span, "CTAs that an SM runs at a time share its registers");
     for (int i = 0; i < plan->role_count; i++) {
         const Role *role = plan->roles[i];
         diag_note(error, role->regs_span, "'%s' has %d warp%s with %d registers a thread", role->name,
@@ -161,6 +163,16 @@ void warps_place(Plan *plan, Diag *diag) {
             WARPGROUP_WARPS, WARPGROUP_WARPS);
         return;
     }
-    plan->launch_regs = target_launch_regs(plan->target, plan->warps * THREADS_PER_WARP);
+    int threads = plan->occupancy * plan->warps * THREADS_PER_WARP;
+    if (threads > plan->target->sm_threads) {
+        DiagItem *error =
+            diag_error(diag, plan->occupancy_span, "thread-budget",
+                       "%d CTAs of %d warps have %d threads, %d more than an SM runs at a time",
+                       plan->occupancy, plan->warps, threads, threads - plan->target->sm_threads);
+        diag_help(error, "with so many warps, an SM runs %d at most",
+                  plan->target->sm_threads / (plan->warps * THREADS_PER_WARP));
+        return;
+    }
+    plan->launch_regs = target_launch_regs(plan->target, threads);
     place_registers(plan, diag);
 }

@@ -347,6 +347,21 @@ static void declare_walk(Sema *sema, const Ast *ast) {
     walk->where = sema_walk_predicate(sema, walk, positions[0], positions[1], ast->span);
 }
 
+static void declare_occupancy(Sema *sema, const Ast *ast) {
+    Plan *plan = sema->plan;
+    if (plan->occupancy_span.end) {
+        DiagItem *item =
+            diag_error(sema->diag, ast->span, "bad-occupancy", "the schedule states its occupancy already");
+        diag_note(item, plan->occupancy_span, "here");
+        return;
+    }
+    plan->occupancy_span = ast->span;
+    int64_t count;
+    if (sema_constant_int(sema, sema->schedule, ast->a, "the number of CTAs that an SM runs at a time", 1, 16,
+                          &count))
+        plan->occupancy = (int)count;
+}
+
 void declare_schedule(Sema *sema) {
     const Ast *list = sema->parts->schedule->list;
     for (const Ast *item = list; item; item = item->next)
@@ -365,6 +380,9 @@ void declare_schedule(Sema *sema) {
             break;
         case AST_CLUSTER:
             cluster_declare(sema, item);
+            break;
+        case AST_OCCUPANCY:
+            declare_occupancy(sema, item);
             break;
         case AST_PIPE:
         case AST_GRID:

@@ -189,6 +189,7 @@ static Plan *plan_new(Sema *sema) {
     plan->arena = sema->arena;
     plan->target = sema->options->target;
     plan->cluster = 1;
+    plan->occupancy = 1;
     plan->constants = arena_array(sema->arena, Constant, MOST);
     plan->axes = arena_array(sema->arena, Axis, MOST);
     plan->dims = arena_array(sema->arena, RuntimeDim, MOST);

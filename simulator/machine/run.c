@@ -244,7 +244,8 @@ static int launch_registers(const Launch *launch) {
         return entry->max_registers;
     int threads = (int)(launch->block[0] * launch->block[1] * launch->block[2]);
     threads = (threads + 127) / 128 * 128;
-    int regs = 65536 / threads / 8 * 8;
+    int ctas = entry->min_ctas > 1 ? entry->min_ctas : 1; // that an SM must have room for
+    int regs = 65536 / threads / ctas / 8 * 8;
     return regs > 255 ? 255 : regs;
 }
 

@@ -165,6 +165,7 @@ static const Case FAILURES[] = {
     {"jfac check $R/examples/matmul.jfa > /dev/full", 3, "standard output"},
     {"JFAC_PTXAS=/absent jfac build $R/examples/matmul.jfa -o out", 3, "/absent"},
     {"JFAC_PTXAS=./ptxas jfac build $R/examples/matmul.jfa -o out", 70, "internal error"},
+    {"JFAC_PTXAS=./poor-ptxas jfac build $R/examples/matmul.jfa -o out", 1, "fewer CTAs an SM"},
     {"JFAC_PTXAS=./old-ptxas jfac build $R/examples/matmul.jfa -o out", 3, "a newer one is needed"},
     {"JFAC_PTXAS=./killed-ptxas jfac build $R/examples/matmul.jfa -o out", 3, "signal 9"},
 };
@@ -179,6 +180,8 @@ static void a_failure_writes_no_output_and_keeps_the_old_one(void **state) {
     write_file("out", "old");
     write_file("broken.jfa", "kernel { head_dim 128 }\n");
     write_program("ptxas", "echo 'ptxas k.ptx, line 1; error   : no' >&2; exit 255");
+    write_program("poor-ptxas",
+                  "echo 'ptxas fatal   : (C7602) Insufficient registers (80) to compile' >&2; exit 255");
     write_program("old-ptxas",
                   "echo \"ptxas fatal   : Value 'x' is not defined for option 'gpu-name'\" >&2; exit 1");
     write_program("killed-ptxas", "kill -KILL $$");
@@ -186,7 +189,7 @@ static void a_failure_writes_no_output_and_keeps_the_old_one(void **state) {
     CHECK_CASES(FAILURES);
     assert_int_equal(count_files(), files);
     assert_string_equal(run("cat out").text, "old");
-    assert_int_equal(run("rm out broken.jfa ptxas old-ptxas killed-ptxas").status, 0);
+    assert_int_equal(run("rm out broken.jfa ptxas poor-ptxas old-ptxas killed-ptxas").status, 0);
 }
 
 // A ptxas that takes all and says `says`.

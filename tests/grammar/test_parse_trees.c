@@ -76,6 +76,7 @@ static const Construct ITEMS[] = {
     {"pipe p [2] : s store -> b, store in place;", "pipe p s store *\n  int 2\n  > name b\n  > name store"},
     {"pipe p : s a -> b multicast;", "pipe p s a multicast\n  > name b"},
     {"cluster c in 2;", "cluster c\n  int 2"},
+    {"occupancy 2 * K;", "occupancy\n  binary *\n    int 2\n    name K"},
     {"grid t over (h in heads, i in blocks(q, 4)) persistent;",
      "grid t\n  bind h\n    name heads\n  bind i\n    call\n      name blocks\n      name q\n      int 4\n  "
      "> name persistent"},

@@ -70,21 +70,31 @@ static void f16_head_dim_64_is_right_over_all_layouts_and_edge_lengths(void **st
 
 static void changes_of_the_schedule_change_the_code_and_stay_right(void **state) {
     (void)state;
-    enum { MOST = 8 };
-    static const char *const ON_SM90[MOST][3] = {
-        {"N=64", NULL},      {"STAGES=3", "N=64", NULL}, {"N=96", NULL},
-        {"STAGES=1", NULL},  {"PAIR=1", NULL},           {"ATTEND_REGS=224", "OTHER_REGS=48", NULL},
-        {"CLUSTER=2", NULL}, {"CLUSTER=4", "N=64", NULL}};
-    static const char *const ON_SM100[MOST][3] = {{"N=64", NULL},
-                                                  {"STAGES=4", NULL},
-                                                  {"STAGES=2", NULL},
-                                                  {"N=64", "STAGES=8", NULL},
-                                                  {"PAIR=1", "CORRECT_REGS=184", NULL},
-                                                  {"SOFTMAX_REGS=176", "CORRECT_REGS=96", NULL},
-                                                  {"CLUSTER=2", NULL},
-                                                  {"CLUSTER=4", "N=64", NULL}};
-    const char *const(*changes)[3] = bench_on_sm90() ? ON_SM90 : ON_SM100;
-    for (int i = 0; i < MOST; i++) {
+    enum { MOST = 16, DEFINES = 6 };
+    static const char *const ON_SM90[MOST][DEFINES] = {
+        {"N=64"},
+        {"STAGES=3", "N=64"},
+        {"N=96"},
+        {"STAGES=1"},
+        {"PAIR=1"},
+        {"PAIR=3", "N=80", "STAGES=1", "ATTEND_REGS=160", "OTHER_REGS=32"},
+        {"ATTEND_REGS=224", "OTHER_REGS=48"},
+        {"CTAS=2", "PAIR=1", "N=64", "ATTEND_REGS=208"},
+        {"CLUSTER=2"},
+        {"CLUSTER=4", "N=64"},
+    };
+    static const char *const ON_SM100[MOST][DEFINES] = {
+        {"N=64"},
+        {"STAGES=4"},
+        {"STAGES=2"},
+        {"N=64", "STAGES=8"},
+        {"PAIR=1", "CORRECT_REGS=184"},
+        {"SOFTMAX_REGS=176", "CORRECT_REGS=96"},
+        {"CLUSTER=2"},
+        {"CLUSTER=4", "N=64"},
+    };
+    const char *const(*changes)[DEFINES] = bench_on_sm90() ? ON_SM90 : ON_SM100;
+    for (int i = 0; changes[i][0]; i++) {
         Case test = {.file = "examples/dense.jfa",
                      .layout = LAYOUT_SELF,
                      .lens_q = EDGES,

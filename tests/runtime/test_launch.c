@@ -164,10 +164,15 @@ static void the_grid_follows_items_processors_and_clusters(void **state) {
         int64_t length, heads;
         int grid;
     } CASES[] = {
-        {"persistent\n", "cluster 1", 1, 1, 1}, {"persistent\n", "cluster 1", 1, 2, 4},
-        {"persistent\n", "cluster 2", 1, 1, 4}, {"persistent\n", "cluster 8", 300, 8, 8},
-        {"", "cluster 1", 300, 8, 48},          {"", "cluster 2", 1, 1, 6},
+        {"persistent\n", "cluster 1", 1, 1, 1},
+        {"persistent\n", "cluster 1", 1, 2, 4},
+        {"persistent\n", "cluster 2", 1, 1, 4},
+        {"persistent\n", "cluster 8", 300, 8, 8},
+        {"", "cluster 1", 300, 8, 48},
+        {"", "cluster 2", 1, 1, 6},
         {"", "cluster 16", 1, 1, 48},
+        {"persistent 2\n", "cluster 1", 300, 8, 8},
+        {"persistent 3\n", "cluster 4", 300, 8, 12},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         char *text = fixture_edit(SAMPLE_MANIFEST, "persistent\n", CASES[i].persistent);

@@ -122,6 +122,8 @@ static void every_malformed_manifest_is_refused_with_its_reason(void **state) {
         {"block q 256", "block q 0", "'0' is not an integer of 1"},
         {"block q 256\n", "block q 256\nblock q 128\n", "blocked twice"},
         {"persistent\n", "persistent\npersistent\n", "comes twice"},
+        {"persistent\n", "persistent 0\n", "1"},
+        {"persistent\n", "persistent 33\n", "32"},
         {"field seq", "field sequence", "'sequence' is not known"},
         {"field seq", "field seq q", "too few or too many operands"},
         {"field start q", "field start k", "not blocked"},

@@ -1,0 +1,1 @@
+s/occupancy 0/occupancy 1/

@@ -1,0 +1,1 @@
+s/occupancy 4/occupancy 1/

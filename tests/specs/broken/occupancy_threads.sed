@@ -1,0 +1,1 @@
+s/occupancy 16/occupancy 1/

@@ -1,0 +1,1 @@
+s/occupancy 2; occupancy 2;/occupancy 1;/
