@@ -10,6 +10,9 @@ bool place_plan(Plan *plan, Diag *diag) {
         memory_shared(plan, diag);
         memory_tensor(plan, diag);
     }
+    int before = diag->error_count;
     warps_place(plan, diag);
+    if (diag->error_count == before)
+        tile_registers_check(plan, diag);
     return diag->error_count == errors;
 }

@@ -23,4 +23,7 @@ void barriers_place(Plan *plan);
 // warps.c: warps of each role in the CTA, and registers.
 void warps_place(Plan *plan, Diag *diag);
 
+// tile_registers.c: whether variables that hold tiles fit into registers. Requires warps_place.
+void tile_registers_check(const Plan *plan, Diag *diag);
+
 #endif

@@ -165,6 +165,8 @@ static const Case FAILURES[] = {
     {"jfac check $R/examples/matmul.jfa > /dev/full", 3, "standard output"},
     {"JFAC_PTXAS=/absent jfac build $R/examples/matmul.jfa -o out", 3, "/absent"},
     {"JFAC_PTXAS=./ptxas jfac build $R/examples/matmul.jfa -o out", 70, "internal error"},
+    {"jfac check $R/examples/dense.jfa --target sm_90a -D ATTEND_REGS=184", 1,
+     "keeps 160 registers of tiles"},
     {"JFAC_PTXAS=./poor-ptxas jfac build $R/examples/matmul.jfa -o out", 1, "fewer CTAs an SM"},
     {"JFAC_PTXAS=./old-ptxas jfac build $R/examples/matmul.jfa -o out", 3, "a newer one is needed"},
     {"JFAC_PTXAS=./killed-ptxas jfac build $R/examples/matmul.jfa -o out", 3, "signal 9"},
