@@ -41,7 +41,7 @@ typedef struct {
     const char *emit;
     bool json, timings, line_info, strict;
     // `run`.
-    const char *device, *lens_file, *image;
+    const char *device, *against, *lens_file, *image;
     TextList lens, params, broadcast, without;
     int64_t limit, batch, length; // -1: not given
     int64_t seed, seeds;

@@ -43,6 +43,8 @@ static const Option OPTIONS[] = {
      "print the diagnostics as a JSON array on standard output"},
     {"--device", "NAME", OPTION_TEXT, FOR_RUN, FIELD(device),
      "sim:sm_100a, sim:sm_90a, cuda:0, ... (default: the target, simulated)"},
+    {"--against", "NAME", OPTION_TEXT, FOR_RUN, FIELD(against),
+     "a second device: the same on both, and their outputs side by side"},
     {"--lens", "LIST", OPTION_LIST, FOR_RUN, FIELD(lens),
      "lengths of the sequences: 0,1,127 for all axes, 'q=0,1;k=5,6' for those named"},
     {"--lens-file", "FILE", OPTION_TEXT, FOR_RUN, FIELD(lens_file), "lengths for all axes, one a line"},

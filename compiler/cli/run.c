@@ -49,26 +49,32 @@ static int make_image(Session *session, const RunDevice *device, const CliOption
 
 // ---------------------------------------------------------------- the runs
 
-static int run_seed(RunDevice *device, RunProblem *problem, Session *session, const CliOptions *options,
-                    int64_t seed) {
+// other: NULL unless there is a second device.
+static int run_seed(RunDevice *device, RunDevice *other, RunProblem *problem, Session *session,
+                    const CliOptions *options, int64_t seed) {
     // Layouts alternate: sequences close to each other, so that a neighbour's rows lie behind the last one,
     // and rows of no one in between.
     bool spread = !options->no_poison && seed % 2 == 0;
     double milliseconds = 0;
     int status = STATUS_MEMORY;
     if (run_make_tensors(problem, (uint64_t)seed, !options->no_poison, spread))
+        status = other ? run_on_other(other, problem, seed) : STATUS_GOOD;
+    if (!status)
         status = run_on_device(device, problem, seed, &milliseconds);
     if (!status)
         status = run_verify(problem, session, options, seed, milliseconds);
+    if (!status && other)
+        status = run_compare_devices(problem, options);
     run_free_tensors(problem);
     return status;
 }
 
 // A mismatch doesn't end the other seeds; anything else does.
-static int run_seeds(RunDevice *device, RunProblem *problem, Session *session, const CliOptions *options) {
+static int run_seeds(RunDevice *device, RunDevice *other, RunProblem *problem, Session *session,
+                     const CliOptions *options) {
     int worst = STATUS_GOOD;
     for (int64_t i = 0; i < options->seeds; i++) {
-        int status = run_seed(device, problem, session, options, options->seed + i);
+        int status = run_seed(device, other, problem, session, options, options->seed + i);
         if (status)
             worst = status;
         if (status && status != STATUS_MISMATCH)
@@ -77,19 +83,24 @@ static int run_seeds(RunDevice *device, RunProblem *problem, Session *session, c
     return worst;
 }
 
-static int run(Session *session, RunDevice *device, CliOptions *options) {
-    int status = session_status(session, jfac_lower(session->jfac, &session->options, &session->message));
-    RunProblem problem;
+static int load(Session *session, RunDevice *device, const CliOptions *options) {
     const void *image = NULL;
     size_t bytes = 0;
+    int status = make_image(session, device, options, &image, &bytes);
+    return status ? status : run_load(device, image, bytes);
+}
+
+static int run(Session *session, RunDevice *device, RunDevice *other, CliOptions *options) {
+    int status = session_status(session, jfac_lower(session->jfac, &session->options, &session->message));
+    RunProblem problem;
     if (!status)
         status = run_read_problem(&problem, jfac_plan(session->jfac), options);
     if (!status)
-        status = make_image(session, device, options, &image, &bytes);
+        status = load(session, device, options);
+    if (!status && other)
+        status = load(session, other, options);
     if (!status)
-        status = run_load(device, image, bytes);
-    if (!status)
-        status = run_seeds(device, &problem, session, options);
+        status = run_seeds(device, other, &problem, session, options);
     return status;
 }
 
@@ -97,17 +108,24 @@ int command_run(CliOptions *options) {
     if (!options->device)
         options->device =
             arena_format(options->arena, "sim:%s", options->target ? options->target : DEFAULT_TARGET);
-    RunDevice device = {0};
-    int status = run_open(&device, options->device);
-    if (status)
+    RunDevice device = {0}, other = {0};
+    int status = run_begin();
+    if (!status)
+        status = run_open(&device, options->device);
+    if (!status && options->against)
+        status = run_open(&other, options->against);
+    if (status) {
+        run_close(&device);
         return status;
+    }
     if (!options->target)
         options->target = jfa_device_get_props(device.device)->arch;
     Session session;
     status = session_open(&session, options);
     if (!status)
-        status = run(&session, &device, options);
+        status = run(&session, &device, options->against ? &other : NULL, options);
     run_close(&device);
+    run_close(&other);
     session_close(&session);
     return status;
 }

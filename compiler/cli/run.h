@@ -20,6 +20,9 @@ typedef struct {
     jfa_rows_kind rows;
     size_t bytes;                  // of the array
     unsigned char *before, *after; // as sent to the device, as it came back (outputs)
+    unsigned char *other;          // as it came back from a second device, or NULL
+    int64_t other_written;         // elements that it changed
+    double bound;                  // run_verify: of the difference from the reference (outputs)
     uint64_t address;              // on the device, of the first guard; 0: none
 } RunTensor;
 
@@ -59,6 +62,7 @@ typedef struct {
     bool is_simulated; // takes PTX, tells its progress
 } RunDevice;
 
+int run_begin(void); // once, before a device is opened
 int run_open(RunDevice *device, const char *name);
 int run_load(RunDevice *device, const void *image, size_t bytes);
 void run_close(RunDevice *device);
@@ -66,10 +70,17 @@ void run_close(RunDevice *device);
 // launch.
 int run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds);
 
+// ---- run_against.c
+
+// Runs on a second device, before run_on_device, and keeps its outputs.
+int run_on_other(RunDevice *other, RunProblem *problem, int64_t seed);
+// Says how far apart the outputs are; after run_verify.
+int run_compare_devices(const RunProblem *problem, const CliOptions *options);
+
 // ---- run_verify.c
 
 // Evaluates the reference, compares all outputs, looks for stray writes, prints a row for each output.
-int run_verify(const RunProblem *problem, Session *session, const CliOptions *options, int64_t seed,
+int run_verify(RunProblem *problem, Session *session, const CliOptions *options, int64_t seed,
                double milliseconds);
 
 #endif

@@ -69,12 +69,16 @@ static void end_progress(const Progress *progress) {
 
 // ---------------------------------------------------------------- device and module
 
+int run_begin(void) {
+    jfa_error error = {0};
+    jfa_status status = jfa_sim_register(&error);
+    return report(status, &error);
+}
+
 int run_open(RunDevice *device, const char *name) {
     jfa_error error = {0};
     device->is_simulated = !strncmp(name, "sim:", 4);
-    jfa_status status = jfa_sim_register(&error);
-    if (status == JFA_OK)
-        status = jfa_device_open(name, &device->device, &error);
+    jfa_status status = jfa_device_open(name, &device->device, &error);
     return report(status, &error);
 }
 

@@ -170,7 +170,8 @@ void run_free_tensors(RunProblem *problem) {
         RunTensor *tensor = &problem->tensors[i];
         free(tensor->before);
         free(tensor->after);
-        tensor->before = tensor->after = NULL;
+        free(tensor->other);
+        tensor->before = tensor->after = tensor->other = NULL;
     }
 }
 

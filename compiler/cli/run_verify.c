@@ -108,10 +108,11 @@ static void print_worst(const RunTensor *tensor, const ReferenceComparison *foun
 // ---------------------------------------------------------------- verdicts
 
 static bool verify_output(const RunProblem *problem, const CliOptions *options, int64_t seed,
-                          double milliseconds, const RunTensor *tensor, const ReferenceOutput *exact,
+                          double milliseconds, RunTensor *tensor, const ReferenceOutput *exact,
                           const ReferenceOutput *rounded) {
     ReferenceTensor came = describe_tensor(tensor, tensor->after + RUN_GUARD_BYTES);
     ReferenceComparison found = reference_compare(&came, exact, rounded);
+    tensor->bound = found.maximum_bound;
     int64_t strays = run_count_strays(tensor, exact->written);
     bool passes = found.passes && !strays;
     print_row(problem, options, seed, tensor->declared->name, &found, milliseconds, passes);
@@ -129,11 +130,11 @@ static const ReferenceOutput *find_output(const ReferenceResults *results, const
     return NULL;
 }
 
-static bool verify_all(const RunProblem *problem, const CliOptions *options, int64_t seed,
-                       double milliseconds, const ReferenceResults *exact, const ReferenceResults *rounded) {
+static bool verify_all(RunProblem *problem, const CliOptions *options, int64_t seed, double milliseconds,
+                       const ReferenceResults *exact, const ReferenceResults *rounded) {
     bool passes = true;
     for (int i = 0; i < problem->plan->tensor_count; i++) {
-        const RunTensor *tensor = &problem->tensors[i];
+        RunTensor *tensor = &problem->tensors[i];
         const char *name = tensor->declared->name;
         const ReferenceOutput *output = find_output(exact, name), *narrow = find_output(rounded, name);
         if (!tensor->is_given)
@@ -150,7 +151,7 @@ static bool verify_all(const RunProblem *problem, const CliOptions *options, int
     return passes;
 }
 
-int run_verify(const RunProblem *problem, Session *session, const CliOptions *options, int64_t seed,
+int run_verify(RunProblem *problem, Session *session, const CliOptions *options, int64_t seed,
                double milliseconds) {
     ReferenceProblem described = describe(problem, session, options);
     Diag diag;

@@ -57,6 +57,10 @@ static void check_cases(const Case *cases, size_t count) {
 static const Case RIGHT[] = {
     {"matmul --lens $L --seeds 3", 0, "pass"},
     {"matmul --lens $L --no-poison", 0, "pass"},
+    {"matmul --lens $L --against sim:sm_100a | tail -n 1 | sed 's/.* 0 of [1-9][0-9]* el.*/all are equal/'",
+     0, "all are equal"},
+    {"matmul --lens $L --against sim:sm_90a", 3, "was built for sm_100a"},
+    {"matmul --lens $L --against sim:sm_1", 3, "sim:sm_1"},
     {"matmul --lens $L --seed 1 --param alpha=0.5", 0, "pass"},
     {"matmul --lens $L -D STAGES=2 -D dtype=f16", 0, "pass"},
     {"matmul --batch 2 --len 64 --broadcast B --lens 'n=128,128;k=64,64'", 0, "pass"},

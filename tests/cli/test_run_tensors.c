@@ -139,6 +139,40 @@ static void elements_that_were_to_be_written_are_no_strays(void **state) {
     close_fixture(&fixture);
 }
 
+// Stands for a device whose kernel writes ones.
+int run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds) {
+    (void)device, (void)seed;
+    RunTensor *c = &problem->tensors[1];
+    float one = 1;
+    for (size_t at = RUN_GUARD_BYTES; at < RUN_GUARD_BYTES + c->bytes; at += sizeof one)
+        memcpy(c->after + at, &one, sizeof one);
+    *milliseconds = 1;
+    return STATUS_GOOD;
+}
+
+static void outputs_of_two_devices_may_differ_by_what_the_reference_allows(void **state) {
+    (void)state;
+    static const struct {
+        float value;
+        double bound;
+        int status;
+    } CASES[] = {{1, 0, STATUS_GOOD},        {1.25F, 0.5, STATUS_GOOD},   {1.25F, 0.1, STATUS_MISMATCH},
+                 {0.75F, 0.25, STATUS_GOOD}, {NAN, 100, STATUS_MISMATCH}, {INFINITY, 100, STATUS_MISMATCH}};
+    CliOptions options = {.device = "a", .against = "b"};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        Fixture fixture;
+        RunDevice device = {0};
+        open_fixture(&fixture, true, true);
+        assert_int_equal(run_on_other(&device, &fixture.problem, 0), STATUS_GOOD);
+        RunTensor *c = &fixture.run[1];
+        assert_true(c->other_written > 0 && c->other_written == (int64_t)c->bytes / 4);
+        c->bound = CASES[i].bound;
+        memcpy(c->after + RUN_GUARD_BYTES + 4, &CASES[i].value, 4);
+        assert_int_equal(run_compare_devices(&fixture.problem, &options), CASES[i].status);
+        close_fixture(&fixture);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_elements_of_sequences_are_numbers_in_a_poisoned_input),
@@ -146,6 +180,7 @@ int main(void) {
         cmocka_unit_test(a_tensor_without_an_axis_is_filled_once),
         cmocka_unit_test(every_byte_that_may_not_change_is_watched),
         cmocka_unit_test(elements_that_were_to_be_written_are_no_strays),
+        cmocka_unit_test(outputs_of_two_devices_may_differ_by_what_the_reference_allows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
