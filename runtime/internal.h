@@ -24,7 +24,7 @@ struct jfa_device {
     const jfa_backend *backend;
     void *handle;
     jfa_device_props props;
-    atomic_int module_count;
+    atomic_int module_count, event_count;
     pthread_mutex_t lock; // of what follows (cache.c)
     jfa_loaded *images;
     jfa_memory spares[JFA_MOST_SPARES];

@@ -116,7 +116,7 @@ typedef struct {
 // as long as the device is open), and otherwise the GPU's primary context, as the CUDA runtime does. The
 // driver (libcuda.so.1, CUDA 12.0 or later) is looked for at the first call; nothing else of CUDA is needed.
 JFA_API jfa_status jfa_device_open(const char *name, jfa_device **device, jfa_error *err);
-// NULL is allowed. JFA_ERROR_BUSY while modules of it are loaded: it stays open then.
+// NULL is allowed. JFA_ERROR_BUSY while modules of it are loaded or it has events: it stays open then.
 JFA_API jfa_status jfa_device_close(jfa_device *device, jfa_error *err);
 // Valid until the device is closed. NULL for NULL.
 JFA_API const jfa_device_props *jfa_device_get_props(const jfa_device *device);
@@ -313,7 +313,7 @@ typedef struct {
 } jfa_problem;
 
 // Sets dense row-major strides from rank and extents (at least 1 each for this purpose). False, and strides
-// 0, when the rank or an extent is out of range or a stride passes 2^63 - 1.
+// 0, when the rank or an extent is out of range or a stride passes 2^63 - 1; false for NULL.
 JFA_API bool jfa_tensor_set_dense(jfa_tensor *tensor);
 
 // ---------------------------------------------------------------- plans

@@ -16,6 +16,8 @@ bool jfa_tensor_has_elements(const jfa_tensor *tensor) {
 
 bool jfa_tensor_set_dense(jfa_tensor *tensor) {
     int64_t stride = 1;
+    if (!tensor)
+        return false;
     memset(tensor->strides, 0, sizeof tensor->strides);
     if (tensor->rank < 1 || tensor->rank > JFA_MAX_RANK)
         return false;
