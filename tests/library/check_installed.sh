@@ -26,6 +26,21 @@ echo '#include <jfa/jfa.h>' > "$work/include.c"
 "${CXX:-c++}" -x c++ -std=c++11 -pedantic -Wall -Wextra -Werror -I"$prefix/include" -fsyntax-only "$work/include.c" ||
     fail "the header isn't C++11"
 
+# So do the README's lines, in a function that has what they name.
+{
+    echo '#include <stdio.h>'
+    echo '#include <jfa/jfa.h>'
+    echo 'jfa_status readme(int32_t *offsets, int tokens, int heads, int kv_heads, int sequences, uint64_t q, uint64_t k, uint64_t v,'
+    echo '                  uint64_t o, uint64_t lse, void *stream);'
+    echo 'jfa_status readme(int32_t *offsets, int tokens, int heads, int kv_heads, int sequences, uint64_t q, uint64_t k, uint64_t v,'
+    echo '                  uint64_t o, uint64_t lse, void *stream) {'
+    echo '    jfa_device *device; jfa_module *module; jfa_kernel *kernel; jfa_plan *plan; jfa_error err;'
+    sed -n '/^```c$/,/^```$/p' "$source/README.md" | grep -v -e '^```' -e '^#include'
+    echo '    return status; }'
+} > "$work/readme.c"
+[ "$(grep -c 'jfa_' "$work/readme.c")" -gt 10 ] || fail "README.md has no lines of C"
+"${CC:-cc}" -std=c17 -Wall -Wextra -Werror -I"$prefix/include" -fsyntax-only "$work/readme.c" || fail "README.md's lines don't compile"
+
 # The copy of the kernel lies elsewhere than the source's templates: jfac must find its own, and says in the PTX which it took.
 cp "$source/examples/dense.jfa" "$work/"
 cd "$work"
