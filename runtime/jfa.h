@@ -27,6 +27,9 @@
 // Streams are the backend's own, made by the caller (a CUstream or cudaStream_t for cuda:N); NULL is its
 // default one. Device addresses are 64-bit integers, valid on their device alone. Strides and extents count
 // elements.
+//
+// Versions. Functions and structs stay as they are within a major version, and until 1.0 within a minor one;
+// the shared library's soname says which.
 #ifndef JFA_RUNTIME_JFA_H
 #define JFA_RUNTIME_JFA_H
 
