@@ -1,6 +1,6 @@
 // backend.h: what a device must offer to the runtime. One table of functions a backend; the runtime knows
-// backends by their table only. The simulator registers itself with jfa_backend_register(); the CUDA backend
-// is built into the runtime.
+// backends by their table only. The CUDA backend is built into the runtime; the simulator is entered with
+// jfa_backend_register(), which libjfa does when it is loaded.
 //
 // Conventions: every function returns a jfa_status and fills *err (never NULL here) on failure. Device
 // addresses are 64-bit integers, valid on that device alone. No function keeps a pointer that it is given

@@ -337,27 +337,7 @@ void jfa_bound_release(jfa_bound *b) {
     memset(b->starts, 0, sizeof b->starts);
 }
 
-static int64_t packed_start(const jfa_bound *b, int axis, int64_t s) {
-    const jfa_axis *given = b->axes[axis];
-    if (given->offsets)
-        return given->offsets[s];
-    return given->lengths ? b->starts[axis][s] : s * given->length;
-}
-
-int64_t jfa_bound_base(const jfa_bound *b, int tensor, int dim, int64_t s) {
-    const jfa_tensor *given = b->tensors[tensor];
-    int axis = b->manifest->info.tensors[tensor].dims[dim].index;
-    if (!given || !jfa_bound_length(b, axis, s))
-        return 0;
-    const jfa_rows *rows = &given->rows[dim];
-    switch (rows->kind) {
-    case JFA_ROWS_SHARED:
-        return 0;
-    case JFA_ROWS_PADDED:
-        return s * rows->pitch;
-    case JFA_ROWS_LISTED:
-        return rows->list[s];
-    default:
-        return packed_start(b, axis, s);
-    }
+int64_t jfa_bound_total(const jfa_bound *b, int axis) {
+    int64_t last = b->sequences - 1;
+    return last < 0 ? 0 : jfa_bound_start(b, axis, last) + jfa_bound_length(b, axis, last);
 }

@@ -55,9 +55,10 @@ static jfa_status no_backend(const char *name, jfa_error *err) {
 }
 
 jfa_status jfa_device_open(const char *name, jfa_device **device, jfa_error *err) {
+    if (device)
+        *device = NULL;
     if (!name || !device)
         return FAIL(err, JFA_ERROR_ARGUMENT, "the device's name or place is NULL");
-    *device = NULL;
     const char *colon = strchr(name, ':');
     const jfa_backend *backend = colon ? find_backend(name, (size_t)(colon - name)) : NULL;
     if (!backend)
@@ -81,10 +82,13 @@ jfa_status jfa_device_open(const char *name, jfa_device **device, jfa_error *err
 jfa_status jfa_device_close(jfa_device *device, jfa_error *err) {
     if (!device)
         return JFA_OK;
-    int modules = atomic_load(&device->module_count);
+    int modules = atomic_load(&device->module_count), events = atomic_load(&device->event_count);
     if (modules)
         return FAIL(err, JFA_ERROR_BUSY, "the device '%s' is in use: %d module%s loaded", device->props.name,
                     modules, modules == 1 ? " is" : "s are");
+    if (events)
+        return FAIL(err, JFA_ERROR_BUSY, "the device '%s' is in use: it has %d event%s", device->props.name,
+                    events, events == 1 ? "" : "s");
     jfa_spares_free(device);
     device->backend->close(device->handle);
     pthread_mutex_destroy(&device->lock);
@@ -113,11 +117,12 @@ jfa_status jfa_device_set_option(jfa_device *device, const char *name, int64_t v
 }
 
 jfa_status jfa_malloc(jfa_device *device, size_t bytes, uint64_t *address, jfa_error *err) {
+    if (address)
+        *address = 0;
     if (!device)
         return no_device(err);
     if (!address)
         return FAIL(err, JFA_ERROR_ARGUMENT, "the place for the address is NULL");
-    *address = 0;
     jfa_error mine = {0};
     return bytes ? jfa_backend_result(device->backend->alloc(device->handle, bytes, address, &mine), &mine,
                                       err, "allocate memory")

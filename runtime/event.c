@@ -32,13 +32,18 @@ jfa_status jfa_event_create(jfa_device *device, jfa_event **event, jfa_error *er
         free(made);
         return jfa_backend_result(status, &mine, err, "create an event");
     }
+    atomic_fetch_add(&device->event_count, 1);
     *event = made;
     return JFA_OK;
 }
 
 void jfa_event_destroy(jfa_event *event) {
-    if (event && event->device->backend->event_destroy)
-        event->device->backend->event_destroy(event->device->handle, event->handle);
+    if (!event)
+        return;
+    jfa_device *device = event->device;
+    if (device->backend->event_destroy)
+        device->backend->event_destroy(device->handle, event->handle);
+    atomic_fetch_sub(&device->event_count, 1);
     free(event);
 }
 

@@ -24,7 +24,7 @@ struct jfa_device {
     const jfa_backend *backend;
     void *handle;
     jfa_device_props props;
-    atomic_int module_count;
+    atomic_int module_count, event_count;
     pthread_mutex_t lock; // of what follows (cache.c)
     jfa_loaded *images;
     jfa_memory spares[JFA_MOST_SPARES];
@@ -102,16 +102,42 @@ static inline bool jfa_bound_is_on_device(const jfa_bound *bound, int axis) {
     return bound->axes[axis]->device_offsets != 0;
 }
 
-// Positions of the sequence on the axis. Here, since it is asked for each sequence many times.
+// Positions of the sequence on the axis. This and the next two are here since they are asked for each
+// sequence many times.
 static inline int64_t jfa_bound_length(const jfa_bound *bound, int axis, int64_t sequence) {
     const jfa_axis *given = bound->axes[axis];
     if (given->offsets)
         return (int64_t)given->offsets[sequence + 1] - given->offsets[sequence];
     return given->lengths ? given->lengths[sequence] : given->length;
 }
+// Positions of all sequences on an axis whose lengths are known and good.
+int64_t jfa_bound_total(const jfa_bound *bound, int axis);
+// Positions before those of the sequence, when sequences lie one behind the other.
+static inline int64_t jfa_bound_start(const jfa_bound *bound, int axis, int64_t sequence) {
+    const jfa_axis *given = bound->axes[axis];
+    if (given->offsets)
+        return given->offsets[sequence];
+    return given->lengths ? bound->starts[axis][sequence] : sequence * given->length;
+}
 // First row of the sequence in the tensor along a dim that is an axis; 0 when it has no rows or the tensor is
 // left out.
-int64_t jfa_bound_base(const jfa_bound *bound, int tensor, int dim, int64_t sequence);
+static inline int64_t jfa_bound_base(const jfa_bound *bound, int tensor, int dim, int64_t sequence) {
+    const jfa_tensor *given = bound->tensors[tensor];
+    int axis = bound->manifest->info.tensors[tensor].dims[dim].index;
+    if (!given || !jfa_bound_length(bound, axis, sequence))
+        return 0;
+    const jfa_rows *rows = &given->rows[dim];
+    switch (rows->kind) {
+    case JFA_ROWS_SHARED:
+        return 0;
+    case JFA_ROWS_PADDED:
+        return sequence * rows->pitch;
+    case JFA_ROWS_LISTED:
+        return rows->list[sequence];
+    default:
+        return jfa_bound_start(bound, axis, sequence);
+    }
+}
 
 // The part of jfa_bind that looks at the tensors' memory: rows, strides, alignment, overlaps. Axes and
 // extents are good. Sets the limits of axes that are on the device.

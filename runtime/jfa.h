@@ -27,12 +27,22 @@
 // Streams are the backend's own, made by the caller (a CUstream or cudaStream_t for cuda:N); NULL is its
 // default one. Device addresses are 64-bit integers, valid on their device alone. Strides and extents count
 // elements.
+//
+// Versions. Functions and structs stay as they are within a major version, and until 1.0 within a minor one;
+// the shared library's soname says which.
 #ifndef JFA_RUNTIME_JFA_H
 #define JFA_RUNTIME_JFA_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+// Marks what the shared library exports; all else that it is made of stays within it.
+#if defined(__GNUC__)
+#define JFA_API __attribute__((visibility("default")))
+#else
+#define JFA_API
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -82,13 +92,13 @@ typedef enum {
 
 // "no such tensor" and the like, in lower case: the class, where the message of a jfa_error is the instance.
 // Never NULL.
-const char *jfa_status_string(jfa_status status);
+JFA_API const char *jfa_status_string(jfa_status status);
 // "bf16"; "?" for a value that is none.
-const char *jfa_dtype_name(jfa_dtype dtype);
+JFA_API const char *jfa_dtype_name(jfa_dtype dtype);
 // Bytes of an element; 0 for a value that is none.
-int jfa_dtype_bytes(jfa_dtype dtype);
+JFA_API int jfa_dtype_bytes(jfa_dtype dtype);
 // The version of this library, "0.1.0".
-const char *jfa_version(void);
+JFA_API const char *jfa_version(void);
 
 // ---------------------------------------------------------------- devices and memory
 
@@ -108,39 +118,40 @@ typedef struct {
 // cuda:N uses the CUDA context that is current in the calling thread if it is one of that GPU (it must live
 // as long as the device is open), and otherwise the GPU's primary context, as the CUDA runtime does. The
 // driver (libcuda.so.1, CUDA 12.0 or later) is looked for at the first call; nothing else of CUDA is needed.
-jfa_status jfa_device_open(const char *name, jfa_device **device, jfa_error *err);
-// NULL is allowed. JFA_ERROR_BUSY while modules of it are loaded: it stays open then.
-jfa_status jfa_device_close(jfa_device *device, jfa_error *err);
+JFA_API jfa_status jfa_device_open(const char *name, jfa_device **device, jfa_error *err);
+// NULL is allowed. JFA_ERROR_BUSY while modules of it are loaded or it has events: it stays open then.
+JFA_API jfa_status jfa_device_close(jfa_device *device, jfa_error *err);
 // Valid until the device is closed. NULL for NULL.
-const jfa_device_props *jfa_device_get_props(const jfa_device *device);
+JFA_API const jfa_device_props *jfa_device_get_props(const jfa_device *device);
 // The backend's own handle, for functions that a backend offers beside this library. NULL for NULL.
-void *jfa_device_native(const jfa_device *device);
+JFA_API void *jfa_device_native(const jfa_device *device);
 // Sets an option of the backend ("seed", "threads") for later launches. JFA_ERROR_UNSUPPORTED: it has no such
 // option.
-jfa_status jfa_device_set_option(jfa_device *device, const char *name, int64_t value, jfa_error *err);
+JFA_API jfa_status jfa_device_set_option(jfa_device *device, const char *name, int64_t value, jfa_error *err);
 
 // Device memory, aligned to 256 bytes, contents undefined. The caller frees it. bytes 0 gives address 0.
-jfa_status jfa_malloc(jfa_device *device, size_t bytes, uint64_t *address, jfa_error *err);
+JFA_API jfa_status jfa_malloc(jfa_device *device, size_t bytes, uint64_t *address, jfa_error *err);
 // Address 0 is allowed. Nothing that runs may still use the memory.
-jfa_status jfa_free(jfa_device *device, uint64_t address, jfa_error *err);
+JFA_API jfa_status jfa_free(jfa_device *device, uint64_t address, jfa_error *err);
 // Copies between host and device memory; both are done when they return. bytes 0 does nothing.
-jfa_status jfa_copy_to_device(jfa_device *device, uint64_t to, const void *from, size_t bytes,
-                              jfa_error *err);
-jfa_status jfa_copy_from_device(jfa_device *device, void *to, uint64_t from, size_t bytes, jfa_error *err);
+JFA_API jfa_status jfa_copy_to_device(jfa_device *device, uint64_t to, const void *from, size_t bytes,
+                                      jfa_error *err);
+JFA_API jfa_status jfa_copy_from_device(jfa_device *device, void *to, uint64_t from, size_t bytes,
+                                        jfa_error *err);
 // Waits until all work in `stream` is done, and reports failures of it.
-jfa_status jfa_synchronise(jfa_device *device, void *stream, jfa_error *err);
+JFA_API jfa_status jfa_synchronise(jfa_device *device, void *stream, jfa_error *err);
 
 // A point in a stream's work, to measure time between two of them. The caller destroys it before the device
 // is closed.
 typedef struct jfa_event jfa_event;
 
-jfa_status jfa_event_create(jfa_device *device, jfa_event **event, jfa_error *err);
-void jfa_event_destroy(jfa_event *event); // NULL is allowed
+JFA_API jfa_status jfa_event_create(jfa_device *device, jfa_event **event, jfa_error *err);
+JFA_API void jfa_event_destroy(jfa_event *event); // NULL is allowed
 // The event is when all work that is in `stream` now is done. Recording again moves it.
-jfa_status jfa_event_record(jfa_event *event, void *stream, jfa_error *err);
+JFA_API jfa_status jfa_event_record(jfa_event *event, void *stream, jfa_error *err);
 // Waits for `end` and gives the milliseconds from `start` to it, both recorded in streams of one device.
 // Resolution on a GPU: about half a microsecond.
-jfa_status jfa_event_elapsed(jfa_event *start, jfa_event *end, float *milliseconds, jfa_error *err);
+JFA_API jfa_status jfa_event_elapsed(jfa_event *start, jfa_event *end, float *milliseconds, jfa_error *err);
 
 // ---------------------------------------------------------------- modules and kernels
 
@@ -151,18 +162,19 @@ typedef struct jfa_kernel jfa_kernel;
 // afterwards. An image that is loaded on the device already is not loaded again: the modules share it. The
 // caller owns *module. JFA_ERROR_IMAGE, JFA_ERROR_MANIFEST: not an image of ours. JFA_ERROR_TARGET: built for
 // another chip. JFA_ERROR_UNSUPPORTED: the driver is too old for the image.
-jfa_status jfa_module_load(jfa_device *device, const void *image, size_t bytes, jfa_module **module,
-                           jfa_error *err);
+JFA_API jfa_status jfa_module_load(jfa_device *device, const void *image, size_t bytes, jfa_module **module,
+                                   jfa_error *err);
 // The same from a file.
-jfa_status jfa_module_load_file(jfa_device *device, const char *path, jfa_module **module, jfa_error *err);
+JFA_API jfa_status jfa_module_load_file(jfa_device *device, const char *path, jfa_module **module,
+                                        jfa_error *err);
 // Also ends the module's kernels. NULL is allowed. JFA_ERROR_BUSY while plans of its kernels exist.
-jfa_status jfa_module_unload(jfa_module *module, jfa_error *err);
-int jfa_module_kernel_count(const jfa_module *module);
+JFA_API jfa_status jfa_module_unload(jfa_module *module, jfa_error *err);
+JFA_API int jfa_module_kernel_count(const jfa_module *module);
 // The name of kernel `index`; NULL outside 0 .. count - 1.
-const char *jfa_module_kernel_name(const jfa_module *module, int index);
+JFA_API const char *jfa_module_kernel_name(const jfa_module *module, int index);
 
 // The kernel of that name; name NULL: the only one. It belongs to the module.
-jfa_status jfa_kernel_get(jfa_module *module, const char *name, jfa_kernel **kernel, jfa_error *err);
+JFA_API jfa_status jfa_kernel_get(jfa_module *module, const char *name, jfa_kernel **kernel, jfa_error *err);
 
 enum {
     JFA_NAME_BYTES = 64,  // names with their NUL
@@ -232,7 +244,7 @@ typedef struct {
 } jfa_kernel_info;
 
 // What a kernel is and takes, valid until its module is unloaded. NULL for NULL.
-const jfa_kernel_info *jfa_kernel_get_info(const jfa_kernel *kernel);
+JFA_API const jfa_kernel_info *jfa_kernel_get_info(const jfa_kernel *kernel);
 
 // ---------------------------------------------------------------- problems
 
@@ -304,8 +316,8 @@ typedef struct {
 } jfa_problem;
 
 // Sets dense row-major strides from rank and extents (at least 1 each for this purpose). False, and strides
-// 0, when the rank or an extent is out of range or a stride passes 2^63 - 1.
-bool jfa_tensor_set_dense(jfa_tensor *tensor);
+// 0, when the rank or an extent is out of range or a stride passes 2^63 - 1; false for NULL.
+JFA_API bool jfa_tensor_set_dense(jfa_tensor *tensor);
 
 // ---------------------------------------------------------------- plans
 
@@ -324,7 +336,8 @@ typedef struct {
 // tensor maps. Waits for nothing that runs on the device. Nothing of the problem is kept but the tensors'
 // addresses: the tensors must exist while the plan is launched. The caller owns *plan. JFA_ERROR_PROBLEM,
 // JFA_ERROR_NOT_FOUND: the problem doesn't fit; JFA_ERROR_LIMIT: a size beyond 32 bits.
-jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_plan **plan, jfa_error *err);
+JFA_API jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_plan **plan,
+                                   jfa_error *err);
 // A plan from offsets on the device (jfa_axis) is made without knowing them: it has room for the most blocks
 // that its tensors' rows allow, and is filled by the device. This starts that in `stream` and returns: what
 // is launched in the stream from then on uses the offsets as they are at that point of it. Call it whenever
@@ -334,20 +347,20 @@ jfa_status jfa_plan_create(jfa_kernel *kernel, const jfa_problem *problem, jfa_p
 //
 // Offsets on the device are checked there: sequences that decrease, pass the tensors' rows, or are the first
 // and don't start with 0 count as empty.
-jfa_status jfa_plan_update(jfa_plan *plan, void *stream, jfa_error *err);
+JFA_API jfa_status jfa_plan_update(jfa_plan *plan, void *stream, jfa_error *err);
 // Waits for `stream` and tells what was wrong with the offsets of updates since the last check:
 // JFA_ERROR_PROBLEM names the first sequence. Never needed; a plan from the host's lengths is always right.
-jfa_status jfa_plan_check(jfa_plan *plan, void *stream, jfa_error *err);
+JFA_API jfa_status jfa_plan_check(jfa_plan *plan, void *stream, jfa_error *err);
 
 // NULL is allowed. Launches of it must have ended. The device keeps some of the memory for later plans, until
 // it is closed.
-jfa_status jfa_plan_destroy(jfa_plan *plan, jfa_error *err);
-const jfa_plan_info *jfa_plan_get_info(const jfa_plan *plan);
+JFA_API jfa_status jfa_plan_destroy(jfa_plan *plan, jfa_error *err);
+JFA_API const jfa_plan_info *jfa_plan_get_info(const jfa_plan *plan);
 
 // Starts the kernel in `stream` and returns; later work of that stream waits for it. A plan without work does
 // nothing. Allocates nothing and waits for nothing, on the host or the device, so that it may be captured
 // into a CUDA graph; the plan and the tensors must then live as long as the graph.
-jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err);
+JFA_API jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err);
 
 #ifdef __cplusplus
 }

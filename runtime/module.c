@@ -137,9 +137,10 @@ static jfa_status read_file(FILE *file, const char *path, char **image, size_t *
 }
 
 jfa_status jfa_module_load_file(jfa_device *device, const char *path, jfa_module **module, jfa_error *err) {
-    if (!module || !path)
-        return FAIL(err, JFA_ERROR_ARGUMENT, "the path or the place for the module is NULL");
-    *module = NULL;
+    if (module)
+        *module = NULL;
+    if (!device || !module || !path)
+        return FAIL(err, JFA_ERROR_ARGUMENT, "the device, the path or the place for the module is NULL");
     FILE *file = fopen(path, "rb");
     if (!file)
         return FAIL(err, JFA_ERROR_IO, "can't open '%.256s': %s", path, strerror(errno));
@@ -184,9 +185,10 @@ const char *jfa_module_kernel_name(const jfa_module *module, int index) {
 }
 
 jfa_status jfa_kernel_get(jfa_module *module, const char *name, jfa_kernel **kernel, jfa_error *err) {
+    if (kernel)
+        *kernel = NULL;
     if (!module || !kernel)
         return FAIL(err, JFA_ERROR_ARGUMENT, "the module or the place for the kernel is NULL");
-    *kernel = NULL;
     if (!name && module->kernel_count != 1)
         return FAIL(err, JFA_ERROR_ARGUMENT, "the module has %d kernels: name one ('%s', ...)",
                     module->kernel_count, module->kernels[0].manifest.info.name);

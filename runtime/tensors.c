@@ -16,6 +16,8 @@ bool jfa_tensor_has_elements(const jfa_tensor *tensor) {
 
 bool jfa_tensor_set_dense(jfa_tensor *tensor) {
     int64_t stride = 1;
+    if (!tensor)
+        return false;
     memset(tensor->strides, 0, sizeof tensor->strides);
     if (tensor->rank < 1 || tensor->rank > JFA_MAX_RANK)
         return false;
@@ -78,6 +80,14 @@ static jfa_status limit_rows(jfa_bound *b, int tensor, int dim, jfa_error *err) 
     return JFA_OK;
 }
 
+// Packed sequences lie one behind the other: they are within the tensor if the last one is. Most tensors are
+// packed, and plans are made often.
+static bool packed_rows_fit(const jfa_bound *b, int tensor, int dim) {
+    int axis = b->manifest->info.tensors[tensor].dims[dim].index;
+    return b->tensors[tensor]->rows[dim].kind == JFA_ROWS_PACKED &&
+           jfa_bound_total(b, axis) <= b->tensors[tensor]->extents[dim];
+}
+
 static jfa_status check_rows(jfa_bound *b, int tensor, int dim, jfa_error *err) {
     const jfa_tensor_info *info = &b->manifest->info.tensors[tensor];
     int axis = info->dims[dim].index;
@@ -87,6 +97,8 @@ static jfa_status check_rows(jfa_bound *b, int tensor, int dim, jfa_error *err) 
         return status;
     if (jfa_bound_is_on_device(b, axis))
         return limit_rows(b, tensor, dim, err);
+    if (packed_rows_fit(b, tensor, dim))
+        return JFA_OK;
     for (int64_t s = 0; s < b->sequences; s++) {
         int64_t base = jfa_bound_base(b, tensor, dim, s), length = jfa_bound_length(b, axis, s);
         if (base < 0 || base + length > extent)

@@ -13,8 +13,10 @@ typedef struct {
     int32_t sequence;
 } Order;
 
+// Lengths stay a block below 2^31 (bind.c): 32 bits are enough, and several times as fast to divide.
 static int64_t block_count(const jfa_bound *b, const jfa_block *block, int64_t sequence) {
-    return (jfa_bound_length(b, block->axis, sequence) + block->size - 1) / block->size;
+    uint32_t size = (uint32_t)block->size;
+    return ((uint32_t)jfa_bound_length(b, block->axis, sequence) + size - 1) / size;
 }
 
 // Records of a sequence; stays at INT64_MAX when it would pass it.
@@ -107,8 +109,7 @@ static int32_t *write_sequence(const jfa_bound *b, const int *places, int64_t se
     for (int i = 0; i < m->block_count; i++)
         lengths[i] = jfa_bound_length(b, m->blocks[i].axis, sequence);
     for (;;) {
-        for (int i = 0; i < m->field_count; i++)
-            words[i] = fields[i];
+        memcpy(words, fields, (size_t)m->field_count * sizeof *words);
         for (int k = 0; k < m->block_count; k++)
             if (places[k] >= 0)
                 words[places[k]] = (int32_t)at[k];

@@ -43,6 +43,7 @@ static jfa_status sim_open(const char *spec, void **device, jfa_device_props *pr
     sim->threads = cores > 0 ? (int)cores : 1;
     sim->check_races = true;
     sim->next_address = 0x7000000000ull;
+    pthread_mutex_init(&sim->call_lock, NULL);
     pthread_mutex_init(&sim->memory_lock, NULL);
     memset(props, 0, sizeof *props);
     snprintf(props->name, sizeof props->name, "simulated %s", arch);
@@ -82,6 +83,7 @@ static void sim_close(void *device) {
     }
     free(sim->allocations);
     pthread_mutex_destroy(&sim->memory_lock);
+    pthread_mutex_destroy(&sim->call_lock);
     free(sim);
 }
 
@@ -157,6 +159,18 @@ static jfa_status sim_copy_out(void *device, void *to, uint64_t from, size_t byt
     if (status == JFA_OK)
         memcpy(to, a->data + (from - a->address), bytes);
     return status;
+}
+
+static jfa_status sim_check_memory(void *device, uint64_t address, uint64_t bytes, jfa_error *err) {
+    const Allocation *a = machine_allocation(device, address, 1);
+    if (!a)
+        return failed(err, JFA_ERROR_PROBLEM, "its address, 0x%llx, is in no allocation",
+                      (unsigned long long)address);
+    uint64_t there = a->bytes - (address - a->address);
+    return bytes <= there ? JFA_OK
+                          : failed(err, JFA_ERROR_PROBLEM,
+                                   "the allocation of its address, 0x%llx, ends after %llu bytes",
+                                   (unsigned long long)address, (unsigned long long)there);
 }
 
 // ---------------------------------------------------------------- modules
@@ -359,21 +373,75 @@ static jfa_status sim_set_option(void *device, const char *name, int64_t value, 
     return JFA_OK;
 }
 
+// ---------------------------------------------------------------- the table
+
+// A device may be used by several threads at once: what it keeps (allocations, the last fault) belongs to one
+// call at a time. A launch runs on threads of its own, so nothing is lost.
+static jfa_status leave(Sim *sim, jfa_status status) {
+    pthread_mutex_unlock(&sim->call_lock);
+    return status;
+}
+static Sim *enter(void *device) {
+    Sim *sim = device;
+    pthread_mutex_lock(&sim->call_lock);
+    return sim;
+}
+
+static jfa_status alloc_alone(void *device, size_t bytes, uint64_t *address, jfa_error *err) {
+    Sim *sim = enter(device);
+    return leave(sim, sim_alloc(sim, bytes, address, err));
+}
+static jfa_status free_alone(void *device, uint64_t address, jfa_error *err) {
+    Sim *sim = enter(device);
+    return leave(sim, sim_free(sim, address, err));
+}
+static jfa_status copy_in_alone(void *device, uint64_t to, const void *from, size_t bytes, jfa_error *err) {
+    Sim *sim = enter(device);
+    return leave(sim, sim_copy_in(sim, to, from, bytes, err));
+}
+static jfa_status copy_out_alone(void *device, void *to, uint64_t from, size_t bytes, jfa_error *err) {
+    Sim *sim = enter(device);
+    return leave(sim, sim_copy_out(sim, to, from, bytes, err));
+}
+static jfa_status check_memory_alone(void *device, uint64_t address, uint64_t bytes, jfa_error *err) {
+    Sim *sim = enter(device);
+    return leave(sim, sim_check_memory(sim, address, bytes, err));
+}
+static jfa_status module_load_alone(void *device, const void *image, size_t bytes, void **module,
+                                    jfa_error *err) {
+    Sim *sim = enter(device);
+    return leave(sim, sim_module_load(sim, image, bytes, module, err));
+}
+static void module_unload_alone(void *device, void *module) {
+    Sim *sim = enter(device);
+    sim_module_unload(sim, module);
+    leave(sim, JFA_OK);
+}
+static jfa_status launch_alone(void *device, void *function, const jfa_launch_desc *desc, jfa_error *err) {
+    Sim *sim = enter(device);
+    return leave(sim, sim_launch(sim, function, desc, err));
+}
+static jfa_status set_option_alone(void *device, const char *name, int64_t value, jfa_error *err) {
+    Sim *sim = enter(device);
+    return leave(sim, sim_set_option(sim, name, value, err));
+}
+
 static const jfa_backend BACKEND = {
     .scheme = "sim",
     .open = sim_open,
     .close = sim_close,
-    .alloc = sim_alloc,
-    .free = sim_free,
-    .copy_in = sim_copy_in,
-    .copy_out = sim_copy_out,
-    .module_load = sim_module_load,
-    .module_unload = sim_module_unload,
+    .alloc = alloc_alone,
+    .free = free_alone,
+    .copy_in = copy_in_alone,
+    .copy_out = copy_out_alone,
+    .check_memory = check_memory_alone,
+    .module_load = module_load_alone,
+    .module_unload = module_unload_alone,
     .function_get = sim_function_get,
     .encode_tensor_map = sim_encode_tensor_map,
-    .launch = sim_launch,
+    .launch = launch_alone,
     .synchronise = sim_synchronise,
-    .set_option = sim_set_option,
+    .set_option = set_option_alone,
 };
 
 const jfa_backend *jfa_sim_backend(void) {

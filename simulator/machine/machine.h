@@ -323,8 +323,9 @@ struct Sim {
     int sm_count, threads;
     uint64_t seed;
     bool check_races;
-    uint64_t step_limit; // instructions of warps that a cluster may execute; 0: any number
-    pthread_mutex_t memory_lock;
+    uint64_t step_limit;         // instructions of warps that a cluster may execute; 0: any number
+    pthread_mutex_t call_lock;   // one call of the backend at a time (device.c)
+    pthread_mutex_t memory_lock; // atomics on global memory, within a launch
     Allocation *allocations;
     int allocation_count, allocation_capacity;
     uint64_t next_address;

@@ -29,12 +29,13 @@ may_include compiler/emit grammar/arena.h compiler/target.h
 may_include compiler/reference grammar/ compiler/target.h
 may_include runtime
 may_include simulator runtime/jfa.h runtime/backend.h runtime/error.h
+may_include library simulator/sim.h
 
 # No source file too large to hold in one's head. Tables may be longer: they are listed.
 while read -r lines file; do
     case "$file" in total | grammar/jfa.y) continue ;; esac
     [ "$lines" -le 700 ] || complain "$file has $lines lines; split it"
-done < <(find grammar compiler runtime simulator -name '*.[ch]' -print0 | xargs -0 wc -l)
+done < <(find grammar compiler runtime simulator library -name '*.[ch]' -print0 | xargs -0 wc -l)
 
 # Examples are short: the structure is the schedule's business.
 for file in examples/*.jfa; do
