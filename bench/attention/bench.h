@@ -29,6 +29,8 @@ typedef struct {
 // False after a message on stderr. bench/README.md has the file's format.
 bool shapes_read(const char *path, Shapes *shapes);
 void shapes_free(Shapes *shapes);
+// First rows, totals and FLOP from the lengths.
+void shape_sum_up(Shape *shape);
 
 // ---- values.c: inputs that are a function of a place, so that no host copy of a tensor is needed
 
@@ -70,9 +72,22 @@ jfa_status session_prepare(Session *session, const Shape *shape, const char *var
 // Milliseconds of one launch, the mean of a burst between two events.
 jfa_status session_time(Session *session, const Shape *shape, const char *variant, double *milliseconds,
                         jfa_error *err);
+// The steps of session_prepare. A shape may be planned and filled in the tensors of a larger one that is
+// held: inputs are a function of the place alone.
+jfa_status session_hold(Session *session, const Shape *shape, jfa_error *err);
+jfa_status session_fill(const Session *session, const Shape *shape, bool outputs, jfa_error *err);
+jfa_status session_load(const Session *session, bool is_causal, int head_dim, const char *variant,
+                        jfa_module **module, jfa_error *err);
+jfa_status session_plan(const Session *session, const Shape *shape, jfa_module *module, jfa_plan **plan,
+                        jfa_error *err);
 const Variant *session_find(const Session *session, const Shape *shape, const char *variant);
 // Frees what is held of the shape.
 void session_release(Session *session);
+
+// ---- soak.c
+
+// That many launches of random jagged batches, some of them checked. False after a message on stderr.
+bool soak_run(Session *session, const char *variant, int launches, uint64_t seed);
 
 // ---- check.c
 

@@ -20,12 +20,15 @@ static const char USAGE[] =
     "  --rounds N       bursts, of which the median is taken (default 11)\n"
     "  --limit SECONDS  ends a shape that takes longer, which a kernel that hangs does (default 300)\n"
     "  --list           prints the shapes' sizes and ends\n"
+    "  --soak N         N launches of random jagged batches, one in 50 checked; needs no --shapes\n"
+    "  --seed N         of --soak (default 1)\n"
     "  --serve          reads 'prepare SHAPE VARIANT', 'time SHAPE VARIANT', 'release', 'quit'\n";
 
 typedef struct {
     const char *device, *cubins, *shapes;
     const char *only[MAX_ONLY], *variants[BENCH_MAX_VARIANTS];
-    int only_count, variant_count, rounds;
+    int only_count, variant_count, rounds, soak;
+    uint64_t seed;
     unsigned limit;
     bool serves, lists;
 } Options;
@@ -53,13 +56,17 @@ static bool take_value(Options *options, const char *name, const char *value) {
         return (options->rounds = atoi(value)) > 0 && options->rounds <= MAX_ROUNDS;
     else if (!strcmp(name, "--limit"))
         return (options->limit = (unsigned)atoi(value)) > 0;
+    else if (!strcmp(name, "--soak"))
+        return (options->soak = atoi(value)) > 0;
+    else if (!strcmp(name, "--seed"))
+        options->seed = strtoull(value, NULL, 0);
     else
         return false;
     return true;
 }
 
 static bool read_options(int count, char **arguments, Options *options) {
-    *options = (Options){.device = "cuda:0", .rounds = 11, .limit = 300};
+    *options = (Options){.device = "cuda:0", .rounds = 11, .seed = 1, .limit = 300};
     for (int i = 1; i < count; i++) {
         if (!strcmp(arguments[i], "--serve"))
             options->serves = true;
@@ -73,7 +80,7 @@ static bool read_options(int count, char **arguments, Options *options) {
     }
     if (!options->variant_count)
         options->variants[options->variant_count++] = "base";
-    if (options->shapes && (options->cubins || options->lists))
+    if (options->soak ? options->cubins != NULL : options->shapes && (options->cubins || options->lists))
         return true;
     fputs(USAGE, stderr);
     return false;
@@ -218,6 +225,15 @@ static void list(const Options *options, const Shapes *shapes) {
     }
 }
 
+static int soak(Session *session, const Options *options) {
+    bool good = true;
+    alarm(options->limit);
+    for (int v = 0; good && v < options->variant_count; v++)
+        good = soak_run(session, options->variants[v], options->soak, options->seed);
+    alarm(0);
+    return good ? EXIT_SUCCESS : EXIT_WRONG;
+}
+
 static int run(const Options *options, const Shapes *shapes) {
     jfa_error err = {0};
     Session session;
@@ -229,7 +245,9 @@ static int run(const Options *options, const Shapes *shapes) {
         fprintf(stderr, "bench_attention: %s\n", err.message);
         return EXIT_NO_DEVICE;
     }
-    int status = options->serves ? serve(&session, options, shapes) : bench_all(&session, options, shapes);
+    int status = options->soak     ? soak(&session, options)
+                 : options->serves ? serve(&session, options, shapes)
+                                   : bench_all(&session, options, shapes);
     session_close(&session);
     return status;
 }
@@ -240,7 +258,8 @@ int main(int count, char **arguments) {
     if (!read_options(count, arguments, &options))
         return EXIT_USAGE;
     signal(SIGALRM, end_hanging);
-    int status = shapes_read(options.shapes, &shapes) ? run(&options, &shapes) : EXIT_USAGE;
+    bool good = !options.shapes || shapes_read(options.shapes, &shapes);
+    int status = good ? run(&options, &shapes) : EXIT_USAGE;
     shapes_free(&shapes);
     return status;
 }

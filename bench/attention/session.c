@@ -52,8 +52,9 @@ static int64_t element_count(const TensorForm *form) {
 }
 
 // Outputs are filled with poison, inputs with their values.
-static jfa_status fill_tensor(Session *session, TensorId id, uint16_t *chunk, jfa_error *err) {
-    TensorForm form = form_of(session->shape, id);
+static jfa_status fill_tensor(const Session *session, const Shape *shape, TensorId id, uint16_t *chunk,
+                              jfa_error *err) {
+    TensorForm form = form_of(shape, id);
     int64_t halves = element_count(&form) * jfa_dtype_bytes(form.dtype) / (int64_t)sizeof *chunk;
     jfa_status status = JFA_OK;
     if (form.is_output)
@@ -68,19 +69,19 @@ static jfa_status fill_tensor(Session *session, TensorId id, uint16_t *chunk, jf
     return status;
 }
 
-static jfa_status fill_tensors(Session *session, bool outputs, jfa_error *err) {
+jfa_status session_fill(const Session *session, const Shape *shape, bool outputs, jfa_error *err) {
     uint16_t *chunk = malloc(CHUNK_ELEMENTS * sizeof *chunk);
     if (!chunk)
-        return fail(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory to fill", session->shape->name);
+        return fail(err, JFA_ERROR_OUT_OF_MEMORY, "no host memory to fill", shape->name);
     jfa_status status = JFA_OK;
     for (TensorId id = 0; !status && id < TENSOR_COUNT; id++)
-        if (form_of(session->shape, id).is_output == outputs)
-            status = fill_tensor(session, id, chunk, err);
+        if (form_of(shape, id).is_output == outputs)
+            status = fill_tensor(session, shape, id, chunk, err);
     free(chunk);
     return status;
 }
 
-static jfa_status hold_shape(Session *session, const Shape *shape, jfa_error *err) {
+jfa_status session_hold(Session *session, const Shape *shape, jfa_error *err) {
     if (session->shape == shape)
         return JFA_OK;
     session_release(session);
@@ -93,7 +94,7 @@ static jfa_status hold_shape(Session *session, const Shape *shape, jfa_error *er
                        &session->addresses[id], err);
     }
     if (!status)
-        status = fill_tensors(session, false, err);
+        status = session_fill(session, shape, false, err);
     if (status)
         session_release(session);
     return status;
@@ -101,8 +102,9 @@ static jfa_status hold_shape(Session *session, const Shape *shape, jfa_error *er
 
 // ---------------------------------------------------------------- plans
 
-static jfa_status make_plan(Session *session, Variant *variant, jfa_error *err) {
-    const Shape *shape = session->shape;
+// Inputs and outputs where session->addresses says.
+jfa_status session_plan(const Session *session, const Shape *shape, jfa_module *module, jfa_plan **plan,
+                        jfa_error *err) {
     jfa_axis axes[] = {{.name = "q", .lengths = shape->len_q}, {.name = "k", .lengths = shape->len_k}};
     jfa_tensor tensors[TENSOR_COUNT];
     for (TensorId id = 0; id < TENSOR_COUNT; id++) {
@@ -121,19 +123,24 @@ static jfa_status make_plan(Session *session, Variant *variant, jfa_error *err) 
                            .tensors = tensors,
                            .tensor_count = TENSOR_COUNT};
     jfa_kernel *kernel;
-    jfa_status status = jfa_kernel_get(variant->module, NULL, &kernel, err);
-    return status ? status : jfa_plan_create(kernel, &problem, &variant->plan, err);
+    jfa_status status = jfa_kernel_get(module, NULL, &kernel, err);
+    return status ? status : jfa_plan_create(kernel, &problem, plan, err);
+}
+
+jfa_status session_load(const Session *session, bool is_causal, int head_dim, const char *variant,
+                        jfa_module **module, jfa_error *err) {
+    bool is_base = !strcmp(variant, "base");
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s-%d%s%s.%s", session->folder, is_causal ? "causal" : "dense", head_dim,
+             is_base ? "" : "-", is_base ? "" : variant, session->is_simulated ? "ptx" : "cubin");
+    return jfa_module_load_file(session->device, path, module, err);
 }
 
 static jfa_status load(Session *session, Variant *variant, jfa_error *err) {
     const Shape *shape = session->shape;
-    bool is_base = !strcmp(variant->name, "base");
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s-%d%s%s.%s", session->folder, shape->is_causal ? "causal" : "dense",
-             shape->head_dim, is_base ? "" : "-", is_base ? "" : variant->name,
-             session->is_simulated ? "ptx" : "cubin");
-    jfa_status status = jfa_module_load_file(session->device, path, &variant->module, err);
-    return status ? status : make_plan(session, variant, err);
+    jfa_status status =
+        session_load(session, shape->is_causal, shape->head_dim, variant->name, &variant->module, err);
+    return status ? status : session_plan(session, shape, variant->module, &variant->plan, err);
 }
 
 static void unload(Variant *variant) {
@@ -163,7 +170,7 @@ static jfa_status time_launches(Session *session, const Variant *variant, int la
 
 // One launch into poisoned outputs, compared with float64.
 static jfa_status check(Session *session, Variant *variant, jfa_error *err) {
-    jfa_status status = fill_tensors(session, true, err);
+    jfa_status status = session_fill(session, session->shape, true, err);
     if (!status)
         status = jfa_launch(variant->plan, NULL, err);
     if (!status)
@@ -202,7 +209,7 @@ const Variant *session_find(const Session *session, const Shape *shape, const ch
 jfa_status session_prepare(Session *session, const Shape *shape, const char *name, jfa_error *err) {
     if (session_find(session, shape, name))
         return JFA_OK;
-    jfa_status status = hold_shape(session, shape, err);
+    jfa_status status = session_hold(session, shape, err);
     if (status)
         return status;
     if (session->variant_count == BENCH_MAX_VARIANTS || strlen(name) >= BENCH_NAME_BYTES)

@@ -82,7 +82,9 @@ static bool make_lengths(const Place *place, const char *spec, int64_t sequences
 
 // ---------------------------------------------------------------- one line
 
-static void sum_up(Shape *shape) {
+void shape_sum_up(Shape *shape) {
+    shape->total_q = shape->total_k = 0;
+    shape->flop = 0;
     for (int64_t s = 0; s < shape->sequences; s++) {
         shape->first_q[s] = shape->total_q;
         shape->first_k[s] = shape->total_k;
@@ -136,7 +138,7 @@ static bool read_shape(const Place *place, char **cells, Shape *shape) {
     for (int64_t s = 1; shape->shares_q && s < shape->sequences; s++)
         if (shape->len_q[s] != shape->len_q[0])
             return complain(place, "shared queries, but lengths that differ:", cells[6]);
-    sum_up(shape);
+    shape_sum_up(shape);
     return true;
 }
 
