@@ -24,11 +24,12 @@ static jfa_status failed(jfa_error *err, jfa_status status, const char *format, 
 static jfa_status sim_open(const char *spec, void **device, jfa_device_props *props, jfa_error *err) {
     char arch[16];
     int sms = 4;
+    char rest; // nothing may follow the number
     const char *comma = strchr(spec, ',');
     size_t length = comma ? (size_t)(comma - spec) : strlen(spec);
     snprintf(arch, sizeof arch, "%.*s", (int)length, spec);
     if ((strcmp(arch, "sm_100a") && strcmp(arch, "sm_90a")) ||
-        (comma && sscanf(comma, ",sms=%d", &sms) != 1) || sms < 1 || sms > 1024)
+        (comma && sscanf(comma, ",sms=%d%c", &sms, &rest) != 1) || sms < 1 || sms > 1024)
         return failed(err, JFA_ERROR_NOT_FOUND,
                       "no simulated device 'sim:%s'; there are sim:sm_100a and sim:sm_90a, with ',sms=N' for "
                       "N multiprocessors",

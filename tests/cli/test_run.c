@@ -110,6 +110,7 @@ static const Case WRONG_USAGE[] = {
     {"matmul --devise sim:sm_100a", 2, "did you mean '--device'?"},
     {"matmul --device nowhere", 3, "nowhere"},
     {"matmul --device sim:sm_1", 3, "sm_1"},
+    {"matmul --device sim:sm_100a,sms=4x", 3, "sms=4x"},
     {"matmul --lens-file absent", 3, "can't read absent"},
     {"matmul --lens-file /", 3, "can't read /: Is a directory"},
     {"matmul --lens-file /dev/null", 2, "/dev/null holds no length"},
