@@ -8,9 +8,11 @@
 // Refused when a module is loaded, each by its name: functions (.func, call); tcgen05.mma of kinds i8, mxf4
 // and mxf4nvf4, .ws, .sp and .ashift, tcgen05.shift, decompressing copies; im2col, gather4 and scatter4;
 // cvt.rs and the 4- and 6-bit formats; textures. Not modelled: caches and their hints, time (clocks count
-// instructions), programmatic dependent launch (its instructions do nothing), scopes of fences (all reach the
-// whole device). The order of accesses to shared and tensor memory is checked within a CTA and between the
-// two CTAs of a pair, not in larger clusters; global memory is checked for bounds and for being written.
+// instructions, a nanosecond each, and run ahead while all that a cluster does is wait, so that a kernel's
+// own limits of time pass), programmatic dependent launch (its instructions do nothing), scopes of fences
+// (all reach the whole device). The order of accesses to shared and tensor memory is checked within a CTA and
+// between the two CTAs of a pair, not in larger clusters; global memory is checked for bounds and for being
+// written.
 #ifndef JFA_SIMULATOR_SIM_H
 #define JFA_SIMULATOR_SIM_H
 
