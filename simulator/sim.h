@@ -3,7 +3,7 @@
 // 4). Options (jfa_backend.set_option): "seed" (order of warps, delay of asynchronous operations), "threads"
 // (host threads; default all cores), "race" (0: no checks of order), "steps" (instructions of warps
 // that a cluster may execute before it counts as endless; 0, the default: any number). The same seed gives
-// the same run whatever the number of threads.
+// the same run whatever the number of threads, but for what several clusters write to the same global memory.
 //
 // Refused when a module is loaded, each by its name: functions (.func, call); tcgen05.mma of kinds i8, mxf4
 // and mxf4nvf4, .ws, .sp and .ashift, tcgen05.shift, decompressing copies; im2col, gather4 and scatter4;
