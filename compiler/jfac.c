@@ -182,14 +182,15 @@ bool jfac_check(Jfac *jfac, const JfacOptions *options) {
     return !jfac->diag.error_count && jfac->plan;
 }
 
-static bool lower(Jfac *jfac, const char **message) {
+static bool lower(Jfac *jfac, const JfacOptions *options, const char **message) {
     LLVMContextRef context = LLVMContextCreate();
-    KernelArgs args = lower_arguments(jfac->plan);
-    LLVMModuleRef module = lower_kernel(jfac->plan, &args, &jfac->sources, context);
+    Watchdog watchdog = {.ms = options->watchdog_ms};
+    KernelArgs args = lower_arguments(jfac->plan, &watchdog);
+    LLVMModuleRef module = lower_kernel(jfac->plan, &args, &jfac->sources, &watchdog, context);
     bool good = false;
     if (module) {
         size_t length;
-        const char *manifest = lower_manifest(jfac->plan, &args, &length, message);
+        const char *manifest = lower_manifest(jfac->plan, &args, &watchdog, &jfac->sources, &length, message);
         if (manifest) {
             lower_add_manifest(module, manifest, length);
             jfac->llvm = emit_llvm_text(module, jfac->arena);
@@ -209,7 +210,7 @@ bool jfac_lower(Jfac *jfac, const JfacOptions *options, const char **message) {
         return false;
     if (!jfac->lowered) {
         double start = now_ms();
-        jfac->lowered = lower(jfac, message);
+        jfac->lowered = lower(jfac, options, message);
         jfac->times.llvm_ms += now_ms() - start;
     }
     return jfac->lowered;

@@ -16,6 +16,7 @@ typedef struct {
     int include_dir_count;
     const char *const *defines; // "name=value"
     int define_count;
+    int64_t watchdog_ms; // limit of each wait, up to JFA_MOST_WATCHDOG_MS (runtime/manifest.h); 0: none
 } JfacOptions;
 
 typedef struct {

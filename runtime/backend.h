@@ -64,6 +64,10 @@ typedef struct jfa_backend {
     void (*event_destroy)(void *device, void *event);
     jfa_status (*event_record)(void *device, void *event, void *stream, jfa_error *err);
     jfa_status (*event_elapsed)(void *device, void *start, void *end, float *milliseconds, jfa_error *err);
+    // Both, or none: memory of the host that kernels write to at *address and that outlives their failure,
+    // after which such a device is of no more use. Zeros at first. NULL: the device's own memory outlives it.
+    jfa_status (*host_alloc)(void *device, size_t bytes, uint64_t *address, void **host, jfa_error *err);
+    void (*host_free)(void *device, void *host);
     // Sets a backend option before a launch ("seed", "threads", "progress"); JFA_ERROR_UNSUPPORTED for an
     // unknown name.
     jfa_status (*set_option)(void *device, const char *name, int64_t value, jfa_error *err);

@@ -49,6 +49,8 @@ enum {
     DEVICE_ATTRIBUTE_PAGEABLE_ACCESS = 88,
     DEVICE_ATTRIBUTE_SHARED_OPTIN = 97,
     POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    HOST_PORTABLE = 1,
+    HOST_MAPPED = 2,
     STREAM_NON_BLOCKING = 1,
     FUNCTION_ATTRIBUTE_STATIC_SHARED = 1,
     FUNCTION_ATTRIBUTE_DYNAMIC_SHARED = 8,
@@ -77,6 +79,9 @@ enum {
     F(context_pop, "cuCtxPopCurrent_v2", (CUcontext *))                                                      \
     F(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                                \
     F(memory_free, "cuMemFree_v2", (CUdeviceptr))                                                            \
+    F(host_alloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                             \
+    F(host_address, "cuMemHostGetDevicePointer_v2", (CUdeviceptr *, void *, unsigned))                       \
+    F(host_free, "cuMemFreeHost", (void *))                                                                  \
     F(pointer_attribute, "cuPointerGetAttribute", (void *, int, CUdeviceptr))                                \
     F(upload, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))                         \
     F(copy_in, "cuMemcpyHtoD_v2", (CUdeviceptr, const void *, size_t))                                       \
@@ -345,6 +350,32 @@ static jfa_status cuda_check_memory(void *handle, uint64_t address, uint64_t byt
     return leave(entered, status);
 }
 
+// A failure ends the context, with all memory of the device; the host's pages stay.
+static jfa_status cuda_host_alloc(void *handle, size_t bytes, uint64_t *address, void **host,
+                                  jfa_error *err) {
+    Entered entered = enter(handle, err);
+    jfa_status status = entered.status;
+    *host = NULL;
+    if (!status)
+        status = check(cuda.host_alloc(host, bytes, HOST_PORTABLE | HOST_MAPPED), "cuMemHostAlloc", err);
+    if (!status) {
+        memset(*host, 0, bytes);
+        status = check(cuda.host_address(address, *host, 0), "cuMemHostGetDevicePointer", err);
+        if (status) {
+            cuda.host_free(*host);
+            *host = NULL;
+        }
+    }
+    return leave(entered, status);
+}
+
+static void cuda_host_free(void *handle, void *host) {
+    jfa_error ignored;
+    Entered entered = enter(handle, &ignored);
+    if (!entered.status)
+        leave(entered, check(cuda.host_free(host), "cuMemFreeHost", &ignored));
+}
+
 // ---------------------------------------------------------------- modules
 
 // What the driver says of an image that it refuses, in terms of what can be done about it.
@@ -514,5 +545,7 @@ const jfa_backend jfa_cuda_backend = {
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
     .event_elapsed = cuda_event_elapsed,
+    .host_alloc = cuda_host_alloc,
+    .host_free = cuda_host_free,
     .set_option = cuda_set_option,
 };

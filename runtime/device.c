@@ -21,6 +21,14 @@ jfa_status jfa_backend_result(jfa_status status, jfa_error *backend, jfa_error *
     return status;
 }
 
+jfa_status jfa_device_result(jfa_device *device, jfa_status status, jfa_error *backend, jfa_error *err,
+                             const char *what) {
+    jfa_backend_result(status, backend, err, what);
+    if (status == JFA_ERROR_LAUNCH)
+        jfa_watchdog_explain(device, err);
+    return status;
+}
+
 static const jfa_backend *find_backend(const char *name, size_t length) {
     for (int i = 0; i < backend_count; i++)
         if (strlen(backends[i]->scheme) == length && memcmp(backends[i]->scheme, name, length) == 0)
@@ -124,8 +132,8 @@ jfa_status jfa_malloc(jfa_device *device, size_t bytes, uint64_t *address, jfa_e
     if (!address)
         return FAIL(err, JFA_ERROR_ARGUMENT, "the place for the address is NULL");
     jfa_error mine = {0};
-    return bytes ? jfa_backend_result(device->backend->alloc(device->handle, bytes, address, &mine), &mine,
-                                      err, "allocate memory")
+    return bytes ? jfa_device_result(device, device->backend->alloc(device->handle, bytes, address, &mine),
+                                     &mine, err, "allocate memory")
                  : JFA_OK;
 }
 
@@ -133,8 +141,8 @@ jfa_status jfa_free(jfa_device *device, uint64_t address, jfa_error *err) {
     if (!device)
         return no_device(err);
     jfa_error mine = {0};
-    return address ? jfa_backend_result(device->backend->free(device->handle, address, &mine), &mine, err,
-                                        "free memory")
+    return address ? jfa_device_result(device, device->backend->free(device->handle, address, &mine), &mine,
+                                       err, "free memory")
                    : JFA_OK;
 }
 
@@ -145,16 +153,16 @@ jfa_status jfa_copy_to_device(jfa_device *device, uint64_t to, const void *from,
     if (bytes && (!to || !from))
         return FAIL(err, JFA_ERROR_ARGUMENT, "the source or target of a copy of %zu bytes is NULL", bytes);
     jfa_error mine = {0};
-    return bytes ? jfa_backend_result(device->backend->copy_in(device->handle, to, from, bytes, &mine), &mine,
-                                      err, "copy memory")
+    return bytes ? jfa_device_result(device, device->backend->copy_in(device->handle, to, from, bytes, &mine),
+                                     &mine, err, "copy memory")
                  : JFA_OK;
 }
 
 jfa_status jfa_upload(jfa_device *device, uint64_t to, const void *from, size_t bytes, jfa_error *err) {
     jfa_error mine = {0};
     return device->backend->upload
-               ? jfa_backend_result(device->backend->upload(device->handle, to, from, bytes, &mine), &mine,
-                                    err, "copy memory")
+               ? jfa_device_result(device, device->backend->upload(device->handle, to, from, bytes, &mine),
+                                   &mine, err, "copy memory")
                : jfa_copy_to_device(device, to, from, bytes, err);
 }
 
@@ -164,15 +172,16 @@ jfa_status jfa_copy_from_device(jfa_device *device, void *to, uint64_t from, siz
     if (bytes && (!to || !from))
         return FAIL(err, JFA_ERROR_ARGUMENT, "the source or target of a copy of %zu bytes is NULL", bytes);
     jfa_error mine = {0};
-    return bytes ? jfa_backend_result(device->backend->copy_out(device->handle, to, from, bytes, &mine),
-                                      &mine, err, "copy memory")
-                 : JFA_OK;
+    return bytes
+               ? jfa_device_result(device, device->backend->copy_out(device->handle, to, from, bytes, &mine),
+                                   &mine, err, "copy memory")
+               : JFA_OK;
 }
 
 jfa_status jfa_synchronise(jfa_device *device, void *stream, jfa_error *err) {
     if (!device)
         return no_device(err);
     jfa_error mine = {0};
-    return jfa_backend_result(device->backend->synchronise(device->handle, stream, &mine), &mine, err,
-                              "synchronise");
+    return jfa_device_result(device, device->backend->synchronise(device->handle, stream, &mine), &mine, err,
+                             "synchronise");
 }

@@ -58,7 +58,7 @@ jfa_status jfa_event_record(jfa_event *event, void *stream, jfa_error *err) {
     else
         clock_gettime(CLOCK_MONOTONIC, &event->at);
     event->is_recorded |= status == JFA_OK;
-    return jfa_backend_result(status, &mine, err, "record an event");
+    return jfa_device_result(event->device, status, &mine, err, "record an event");
 }
 
 jfa_status jfa_event_elapsed(jfa_event *start, jfa_event *end, float *milliseconds, jfa_error *err) {
@@ -75,7 +75,8 @@ jfa_status jfa_event_elapsed(jfa_event *start, jfa_event *end, float *millisecon
     const jfa_backend *backend = start->device->backend;
     jfa_error mine = {0};
     if (backend->event_elapsed)
-        return jfa_backend_result(
+        return jfa_device_result(
+            start->device,
             backend->event_elapsed(start->device->handle, start->handle, end->handle, milliseconds, &mine),
             &mine, err, "time events");
     *milliseconds = (float)((double)(end->at.tv_sec - start->at.tv_sec) * 1e3 +

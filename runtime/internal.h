@@ -17,6 +17,7 @@ typedef struct {
 } jfa_memory;
 
 typedef struct jfa_loaded jfa_loaded;
+typedef struct jfa_watchdog jfa_watchdog;
 
 enum { JFA_MOST_SPARES = 16 };
 
@@ -29,13 +30,15 @@ struct jfa_device {
     jfa_loaded *images;
     jfa_memory spares[JFA_MOST_SPARES];
     int spare_count;
+    jfa_watchdog *watchdogs; // of kernels that are loaded (watchdog.c)
 };
 
 struct jfa_kernel {
     jfa_module *module;
     void *function;
     jfa_manifest manifest;
-    jfa_loaded *planner; // NULL until a plan needs it (planner.c)
+    jfa_watchdog *watchdog; // NULL: built without one
+    jfa_loaded *planner;    // NULL until a plan needs it (planner.c)
     void *planner_function;
 };
 
@@ -51,6 +54,10 @@ struct jfa_module {
 // Passes on what a backend's function returned and said; `what` it was to do, for one that said nothing.
 // `err` may be NULL.
 jfa_status jfa_backend_result(jfa_status status, jfa_error *backend, jfa_error *err, const char *what);
+
+// The same of what may tell that a kernel failed: with what a watchdog knows about it.
+jfa_status jfa_device_result(jfa_device *device, jfa_status status, jfa_error *backend, jfa_error *err,
+                             const char *what);
 
 // Copies to device memory that nothing uses yet, without waiting for what runs.
 jfa_status jfa_upload(jfa_device *device, uint64_t to, const void *from, size_t bytes, jfa_error *err);
@@ -68,6 +75,15 @@ void jfa_loaded_drop(jfa_device *device, jfa_loaded *loaded);
 jfa_status jfa_spare_take(jfa_device *device, size_t bytes, jfa_memory *memory, jfa_error *err);
 jfa_status jfa_spare_give(jfa_device *device, jfa_memory memory, jfa_error *err);
 void jfa_spares_free(jfa_device *device);
+
+// ---------------------------------------------------------------- watchdog.c
+
+// Memory for what the kernel's waits tell, if it was built to.
+jfa_status jfa_watchdog_start(jfa_kernel *kernel, jfa_error *err);
+void jfa_watchdog_stop(jfa_kernel *kernel);
+uint64_t jfa_watchdog_address(const jfa_watchdog *watchdog); // on the device; 0 for NULL
+// After a kernel failed: puts before err's message (err may be NULL) which waits were too long, if some were.
+void jfa_watchdog_explain(jfa_device *device, jfa_error *err);
 
 // ---------------------------------------------------------------- image.c
 
@@ -168,8 +184,8 @@ jfa_status jfa_map_fill(const jfa_bound *bound, int map, jfa_tensor_map *out, jf
 
 // Fills the kernel's block of parameters: `block` has jfa_manifest_parameter_bytes bytes, `maps` 128 for each
 // map.
-void jfa_parameters_fill(const jfa_bound *bound, const jfa_work *work, uint64_t records, const uint8_t *maps,
-                         uint8_t *block);
+void jfa_parameters_fill(const jfa_bound *bound, const jfa_work *work, uint64_t records, uint64_t watchdog,
+                         const uint8_t *maps, uint8_t *block);
 
 // ---------------------------------------------------------------- planner.c, planner_text.c
 

@@ -138,7 +138,10 @@ JFA_API jfa_status jfa_copy_to_device(jfa_device *device, uint64_t to, const voi
                                       jfa_error *err);
 JFA_API jfa_status jfa_copy_from_device(jfa_device *device, void *to, uint64_t from, size_t bytes,
                                         jfa_error *err);
-// Waits until all work in `stream` is done, and reports failures of it.
+// Waits until all work in `stream` is done, and reports failures of it. A kernel that was built with a
+// watchdog and hung is JFA_ERROR_LAUNCH, with the waits that were too long in the message: role, pipe, line
+// of the source. On a GPU any other function that meets the failure first says the same; nothing on the
+// device can be used afterwards.
 JFA_API jfa_status jfa_synchronise(jfa_device *device, void *stream, jfa_error *err);
 
 // A point in a stream's work, to measure time between two of them. The caller destroys it before the device

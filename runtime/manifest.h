@@ -29,7 +29,12 @@
 //                                  seq, start AXIS, len AXIS, base TENSOR INDEX
 //   map TENSOR SWIZZLE COLS ENTRY...   tensor maps, numbered from 0; entries innermost first, see below
 //   arg OFFSET BYTES WHAT          parameters, in order. WHAT: map NUMBER, ptr TENSOR, stride TENSOR INDEX,
-//                                  dim DIM, records, record_count, items, param NAME
+//                                  dim DIM, records, record_count, items, param NAME, watchdog
+//   watchdog MS                    a wait that lasts longer is told, and ends the kernel
+//   file PATH                      rest of the line; where waits stand, numbered from 0
+//   wait ROLE full|empty PIPE COUNT STAGES FILE LINE    the waits with that limit, numbered from 0: of ROLE
+//   for
+//                                  a slot of PIPE (COUNT of them with STAGES each) that is full or empty
 //   end
 //
 // INDEX counts a tensor's dims from 0, the outermost.
@@ -59,6 +64,13 @@
 // n = min(R, max(end - row, 0)); the coordinates are R - n for rows and row + n for end. Row i of the box is
 // then outside the map for i >= n (loads give zeros, stores are clipped), and otherwise is row
 // (R - n) + i + (row + n) - R = row + i.
+//
+// Watchdog. The arg `watchdog` is the address of words (uint32) that are 0 at first and can be read after the
+// kernel has failed: a head of four, then four for each warp of a cluster, by rank * warps of a CTA + warp. A
+// wait beyond its limit puts 1 + its cluster's number into word 0 and goes on if that was 0 or the same: one
+// cluster tells. The warp that found 0 puts 1 + its place into word 1. Each writes into its own four: 1 + the
+// wait's number, the parity that it waits for, index of the pipe * STAGES + stage, %ctaid.x. A quarter of the
+// limit later, so that others of the cluster get to tell, it traps.
 #ifndef JFA_RUNTIME_MANIFEST_H
 #define JFA_RUNTIME_MANIFEST_H
 
@@ -72,6 +84,10 @@ enum {
     JFA_MAX_OCCUPANCY = 32, // CTAs that an SM runs at a time
     JFA_MAX_ARGS = 192,
     JFA_MAX_MAPS = 32,
+    JFA_MAX_WAITS = 128,
+    JFA_MAX_FILES = 16,
+    JFA_MOST_WATCHDOG_MS = 3600 * 1000,
+    JFA_WATCHDOG_WORDS = 4,      // of the head, and of a warp
     JFA_PARAMETER_BYTES = 32764, // PTX ISA, "Kernel Function Parameters": sm_70 and later
     JFA_MAP_BYTES = 128,         // CUtensorMap
 };
@@ -122,6 +138,7 @@ typedef enum {
     JFA_ARG_RECORD_COUNT, // int32
     JFA_ARG_ITEMS,        // int32
     JFA_ARG_PARAM,        // index: param. f32 or int32
+    JFA_ARG_WATCHDOG,     // pointer to what waits tell
     JFA_ARG_KIND_COUNT
 } jfa_arg_kind;
 
@@ -137,6 +154,13 @@ typedef struct {
 } jfa_block;
 
 typedef struct {
+    char role[JFA_NAME_BYTES], pipe[JFA_NAME_BYTES];
+    bool is_full;      // waits for a filled slot; otherwise for a free one
+    int count, stages; // pipes of that name, and slots of each
+    int file, line;
+} jfa_wait;
+
+typedef struct {
     jfa_kernel_info info;
     char entry[JFA_ENTRY_BYTES];
     bool heaviest_first;
@@ -147,6 +171,10 @@ typedef struct {
     jfa_field fields[JFA_MAX_FIELDS];
     jfa_map maps[JFA_MAX_MAPS];
     jfa_arg args[JFA_MAX_ARGS];
+    int64_t watchdog_ms; // 0: none
+    int file_count, wait_count;
+    char files[JFA_MAX_FILES][JFA_PATH_BYTES];
+    jfa_wait waits[JFA_MAX_WAITS];
 } jfa_manifest;
 
 // Is the manifest complete and consistent? JFA_ERROR_MANIFEST and a sentence otherwise. Counts, indices and

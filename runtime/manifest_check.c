@@ -69,7 +69,9 @@ static bool check_counts(const jfa_manifest *m, jfa_error *err) {
            check_count("blocks", m->block_count, 0, JFA_MAX_BLOCKS, err) &&
            check_count("fields", m->field_count, 1, JFA_MAX_FIELDS, err) &&
            check_count("maps", m->map_count, 0, JFA_MAX_MAPS, err) &&
-           check_count("args", m->arg_count, 0, JFA_MAX_ARGS, err);
+           check_count("args", m->arg_count, 0, JFA_MAX_ARGS, err) &&
+           check_count("files", m->file_count, 0, JFA_MAX_FILES, err) &&
+           check_count("waits", m->wait_count, 0, JFA_MAX_WAITS, err);
 }
 
 static bool check_head(const jfa_manifest *m, jfa_error *err) {
@@ -250,10 +252,36 @@ static bool check_args(const jfa_manifest *m, jfa_error *err) {
     return true;
 }
 
+static bool check_watchdog(const jfa_manifest *m, jfa_error *err) {
+    int args = 0;
+    for (int i = 0; i < m->arg_count; i++)
+        args += m->args[i].kind == JFA_ARG_WATCHDOG;
+    if (!check_range("the watchdog's limit", m->watchdog_ms, 0, JFA_MOST_WATCHDOG_MS, err))
+        return false;
+    if (args != (m->watchdog_ms > 0) || (m->wait_count && !m->watchdog_ms))
+        return FAIL(err, "a watchdog of %lld ms has %d args and %d waits", (long long)m->watchdog_ms, args,
+                    m->wait_count);
+    for (int i = 0; i < m->file_count; i++)
+        if (!check_word("name of a wait's file", m->files[i], sizeof m->files[i], true, err))
+            return false;
+    for (int i = 0; i < m->wait_count; i++) {
+        const jfa_wait *wait = &m->waits[i];
+        if (!check_name("role", wait->role, sizeof wait->role, "", err) ||
+            !check_name("pipe", wait->pipe, sizeof wait->pipe, "", err) ||
+            !check_range("the number of a wait's pipes", wait->count, 1, INT32_MAX, err) ||
+            !check_range("the number of a wait's stages", wait->stages, 1, INT32_MAX, err) ||
+            !check_range("a wait's file", wait->file, 0, m->file_count - 1, err) ||
+            !check_range("a wait's line", wait->line, 1, INT32_MAX, err))
+            return false;
+    }
+    return true;
+}
+
 jfa_status jfa_manifest_check(const jfa_manifest *m, jfa_error *err) {
     bool good = check_counts(m, err) && check_head(m, err) && check_names(m, err) && check_dims(m, err) &&
                 check_tensors(m, err) && check_params(m, err) && check_space(m, err) &&
-                check_fields(m, err) && jfa_manifest_check_maps(m, err) && check_args(m, err);
+                check_fields(m, err) && jfa_manifest_check_maps(m, err) && check_args(m, err) &&
+                check_watchdog(m, err);
     return good ? JFA_OK : JFA_ERROR_MANIFEST;
 }
 

@@ -315,6 +315,30 @@ static bool read_map(Reader *r) {
     return true;
 }
 
+static bool read_watchdog(Reader *r) {
+    return read_integer(r, r->words[1], 1, JFA_MOST_WATCHDOG_MS, &r->m->watchdog_ms);
+}
+
+static bool read_file(Reader *r) {
+    int place;
+    return next_place(r, "file", &r->m->file_count, JFA_MAX_FILES, &place) &&
+           read_text(r, r->words[1], r->m->files[place], sizeof r->m->files[place]);
+}
+
+static bool read_wait(Reader *r) {
+    int place, is_full;
+    if (!next_place(r, "wait", &r->m->wait_count, JFA_MAX_WAITS, &place))
+        return false;
+    jfa_wait *wait = &r->m->waits[place];
+    bool good = read_text(r, r->words[1], wait->role, sizeof wait->role) &&
+                read_choice(r, "state of a slot", r->words[2], JFA_WAIT_WORDS, 2, &is_full) &&
+                read_text(r, r->words[3], wait->pipe, sizeof wait->pipe) &&
+                read_int(r, r->words[4], &wait->count) && read_int(r, r->words[5], &wait->stages) &&
+                read_int(r, r->words[6], &wait->file) && read_int(r, r->words[7], &wait->line);
+    wait->is_full = good && is_full;
+    return good;
+}
+
 static bool read_end(Reader *r) {
     return r->done = true;
 }
@@ -348,6 +372,9 @@ static const struct {
     {"field", 2, 4, false, true, read_field},
     {"map", 5, 4 + JFA_MAX_RANK, false, false, read_map},
     {"arg", 4, 6, false, false, read_arg},
+    {"watchdog", 2, 2, true, false, read_watchdog},
+    {"file", 2, 2, false, false, read_file},
+    {"wait", 8, 8, false, false, read_wait},
     {"end", 1, 1, true, true, read_end},
 };
 enum { LINE_KINDS = sizeof LINES / sizeof LINES[0] };
@@ -370,11 +397,12 @@ static bool take_line(Reader *r, const char *text, size_t length, size_t *used) 
 }
 
 static bool split_line(Reader *r) {
-    static const char SOURCE[] = "source ";
+    static const char SOURCE[] = "source ", FILE_NAME[] = "file ";
     r->count = 0;
     char *word = r->buffer;
     // A file's name may have blanks: it is the rest of its line.
-    bool whole = strncmp(word, SOURCE, sizeof SOURCE - 1) == 0;
+    bool whole =
+        strncmp(word, SOURCE, sizeof SOURCE - 1) == 0 || strncmp(word, FILE_NAME, sizeof FILE_NAME - 1) == 0;
     while (word) {
         if (r->count == MOST_WORDS)
             return FAIL(r, "more than %d words", MOST_WORDS);

@@ -20,6 +20,7 @@ const jfa_operand_word JFA_ARG_WORDS[JFA_ARG_KIND_COUNT] = {
     [JFA_ARG_RECORD_COUNT] = {"record_count", REF_NONE, false, 4, 4},
     [JFA_ARG_ITEMS] = {"items", REF_NONE, false, 4, 4},
     [JFA_ARG_PARAM] = {"param", REF_PARAM, false, 4, 4},
+    [JFA_ARG_WATCHDOG] = {"watchdog", REF_NONE, false, 8, 8},
 };
 
 const jfa_entry_word JFA_ENTRY_WORDS[JFA_ENTRY_KIND_COUNT] = {
@@ -29,6 +30,7 @@ const jfa_entry_word JFA_ENTRY_WORDS[JFA_ENTRY_KIND_COUNT] = {
 };
 
 const char *const JFA_DIRECTION_WORDS[JFA_INOUT + 1] = {"in", "out", "inout"};
+const char *const JFA_WAIT_WORDS[2] = {"empty", "full"};
 
 int jfa_ref_count(const jfa_manifest *manifest, jfa_ref ref) {
     const int counts[REF_COUNT] = {

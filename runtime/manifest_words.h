@@ -23,6 +23,7 @@ extern const jfa_operand_word JFA_FIELD_WORDS[JFA_FIELD_KIND_COUNT];
 extern const jfa_operand_word JFA_ARG_WORDS[JFA_ARG_KIND_COUNT];
 extern const jfa_entry_word JFA_ENTRY_WORDS[JFA_ENTRY_KIND_COUNT];
 extern const char *const JFA_DIRECTION_WORDS[JFA_INOUT + 1];
+extern const char *const JFA_WAIT_WORDS[2]; // by jfa_wait.is_full
 
 // How many there are of what `ref` names, what one is called ("axis"), and the name of one (NULL for maps).
 int jfa_ref_count(const jfa_manifest *manifest, jfa_ref ref);

@@ -101,6 +101,18 @@ static void put_map(Writer *w, const jfa_manifest *m, const jfa_map *map) {
     put(w, "\n");
 }
 
+static void put_watchdog(Writer *w, const jfa_manifest *m) {
+    if (m->watchdog_ms)
+        put(w, "watchdog %lld\n", (long long)m->watchdog_ms);
+    for (int i = 0; i < m->file_count; i++)
+        put(w, "file %s\n", m->files[i]);
+    for (int i = 0; i < m->wait_count; i++) {
+        const jfa_wait *wait = &m->waits[i];
+        put(w, "wait %s %s %s %d %d %d %d\n", wait->role, JFA_WAIT_WORDS[wait->is_full], wait->pipe,
+            wait->count, wait->stages, wait->file, wait->line);
+    }
+}
+
 static void put_all(Writer *w, const jfa_manifest *m) {
     put_head(w, m);
     for (int i = 0; i < m->info.tensor_count; i++)
@@ -117,6 +129,7 @@ static void put_all(Writer *w, const jfa_manifest *m) {
         put(w, "arg %lld %lld ", (long long)arg->offset, (long long)arg->bytes);
         put_operand(w, m, &JFA_ARG_WORDS[arg->kind], arg->index, arg->dim);
     }
+    put_watchdog(w, m);
     put(w, "end\n");
 }
 

@@ -70,6 +70,9 @@ static jfa_status find_functions(jfa_module *module, jfa_error *err) {
                                                           kernel->manifest.entry, &kernel->function, &mine);
         if (status)
             return jfa_backend_result(status, &mine, err, "find a kernel");
+        status = jfa_watchdog_start(kernel, err);
+        if (status)
+            return status;
     }
     return JFA_OK;
 }
@@ -108,6 +111,8 @@ jfa_status jfa_module_load(jfa_device *device, const void *image, size_t bytes, 
     pthread_mutex_init(&made->lock, NULL);
     jfa_status status = load(made, image, bytes - ends_with_nul(image, bytes), err);
     if (status) {
+        for (int i = 0; i < made->kernel_count; i++)
+            jfa_watchdog_stop(&made->kernels[i]);
         jfa_loaded_drop(device, made->image);
         pthread_mutex_destroy(&made->lock);
         free(made->kernels);
@@ -163,8 +168,10 @@ jfa_status jfa_module_unload(jfa_module *module, jfa_error *err) {
     if (plans)
         return FAIL(err, JFA_ERROR_BUSY, "the module is in use: its kernels have %d plan%s", plans,
                     plans == 1 ? "" : "s");
-    for (int i = 0; i < module->kernel_count; i++)
+    for (int i = 0; i < module->kernel_count; i++) {
         jfa_planner_unload(&module->kernels[i]);
+        jfa_watchdog_stop(&module->kernels[i]);
+    }
     jfa_loaded_drop(module->device, module->image);
     pthread_mutex_destroy(&module->lock);
     atomic_fetch_sub(&module->device->module_count, 1);

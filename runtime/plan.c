@@ -32,7 +32,8 @@ static void put_param(const jfa_bound *b, int param, uint8_t *to) {
 }
 
 // Integers of the sizes in JFA_ARG_WORDS; the machine is little-endian, like the device.
-static int64_t integer_arg(const jfa_bound *b, const jfa_work *work, uint64_t records, const jfa_arg *arg) {
+static int64_t integer_arg(const jfa_bound *b, const jfa_work *work, uint64_t records, uint64_t watchdog,
+                           const jfa_arg *arg) {
     const jfa_tensor *tensor =
         arg->kind == JFA_ARG_PTR || arg->kind == JFA_ARG_STRIDE ? b->tensors[arg->index] : NULL;
     switch (arg->kind) {
@@ -46,13 +47,15 @@ static int64_t integer_arg(const jfa_bound *b, const jfa_work *work, uint64_t re
         return (int64_t)records;
     case JFA_ARG_RECORD_COUNT:
         return work->records;
+    case JFA_ARG_WATCHDOG:
+        return (int64_t)watchdog;
     default:
         return work->items;
     }
 }
 
-void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, uint64_t records, const uint8_t *maps,
-                         uint8_t *block) {
+void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, uint64_t records, uint64_t watchdog,
+                         const uint8_t *maps, uint8_t *block) {
     for (int i = 0; i < b->manifest->arg_count; i++) {
         const jfa_arg *arg = &b->manifest->args[i];
         uint8_t *to = block + arg->offset;
@@ -61,7 +64,7 @@ void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, uint64_t reco
         } else if (arg->kind == JFA_ARG_PARAM) {
             put_param(b, arg->index, to);
         } else {
-            int64_t value = integer_arg(b, work, records, arg);
+            int64_t value = integer_arg(b, work, records, watchdog, arg);
             memcpy(to, &value, (size_t)arg->bytes);
         }
     }
@@ -155,7 +158,8 @@ static jfa_status fill_parameters(jfa_plan *plan, const jfa_bound *b, const jfa_
     else
         status = encode_maps(plan, b, maps, encoded, err);
     if (!status)
-        jfa_parameters_fill(b, work, plan->records.address, encoded, plan->block);
+        jfa_parameters_fill(b, work, plan->records.address, jfa_watchdog_address(plan->kernel->watchdog),
+                            encoded, plan->block);
     free(encoded);
     return status;
 }
@@ -297,7 +301,7 @@ jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err) {
     if (!plan->info.grid)
         return JFA_OK;
     const jfa_kernel_info *info = &plan->kernel->manifest.info;
-    const jfa_device *device = plan->kernel->module->device;
+    jfa_device *device = plan->kernel->module->device;
     jfa_launch_desc desc = {
         .grid = {(uint32_t)plan->info.grid, 1, 1},
         .block = {(uint32_t)info->threads, 1, 1},
@@ -309,6 +313,7 @@ jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err) {
     };
     jfa_error mine;
     mine.message[0] = '\0';
-    return jfa_backend_result(device->backend->launch(device->handle, plan->kernel->function, &desc, &mine),
-                              &mine, err, "launch a kernel");
+    return jfa_device_result(device,
+                             device->backend->launch(device->handle, plan->kernel->function, &desc, &mine),
+                             &mine, err, "launch a kernel");
 }

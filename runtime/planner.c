@@ -88,7 +88,7 @@ void jfa_planner_fill(const jfa_bound *b, const jfa_work *work, uint64_t records
 
 jfa_status jfa_planner_launch(const jfa_kernel *kernel, int64_t sequences, const uint8_t *block, void *stream,
                               jfa_error *err) {
-    const jfa_device *device = kernel->module->device;
+    jfa_device *device = kernel->module->device;
     int64_t ctas = (sequences + JFA_PLANNER_THREADS - 1) / JFA_PLANNER_THREADS;
     jfa_launch_desc desc = {
         .grid = {(uint32_t)ctas, 1, 1},
@@ -100,8 +100,9 @@ jfa_status jfa_planner_launch(const jfa_kernel *kernel, int64_t sequences, const
     };
     jfa_error mine;
     mine.message[0] = '\0';
-    return jfa_backend_result(device->backend->launch(device->handle, kernel->planner_function, &desc, &mine),
-                              &mine, err, "launch the planner");
+    return jfa_device_result(device,
+                             device->backend->launch(device->handle, kernel->planner_function, &desc, &mine),
+                             &mine, err, "launch the planner");
 }
 
 jfa_status jfa_planner_verdict(const jfa_manifest *m, uint64_t status, jfa_error *err) {

@@ -3,15 +3,17 @@
 // 4). Options (jfa_backend.set_option): "seed" (order of warps, delay of asynchronous operations), "threads"
 // (host threads; default all cores), "race" (0: no checks of order), "steps" (instructions of warps
 // that a cluster may execute before it counts as endless; 0, the default: any number). The same seed gives
-// the same run whatever the number of threads. A device may be used by several threads: it takes one call at
-// a time.
+// the same run whatever the number of threads, but for what several clusters write to the same global memory.
+// A device may be used by several threads: it takes one call at a time.
 //
 // Refused when a module is loaded, each by its name: functions (.func, call); tcgen05.mma of kinds i8, mxf4
 // and mxf4nvf4, .ws, .sp and .ashift, tcgen05.shift, decompressing copies; im2col, gather4 and scatter4;
 // cvt.rs and the 4- and 6-bit formats; textures. Not modelled: caches and their hints, time (clocks count
-// instructions), programmatic dependent launch (its instructions do nothing), scopes of fences (all reach the
-// whole device). The order of accesses to shared and tensor memory is checked within a CTA and between the
-// two CTAs of a pair, not in larger clusters; global memory is checked for bounds and for being written.
+// instructions, a nanosecond each, and run ahead while all that a cluster does is wait, so that a kernel's
+// own limits of time pass), programmatic dependent launch (its instructions do nothing), scopes of fences
+// (all reach the whole device). The order of accesses to shared and tensor memory is checked within a CTA and
+// between the two CTAs of a pair, not in larger clusters; global memory is checked for bounds and for being
+// written.
 #ifndef JFA_SIMULATOR_SIM_H
 #define JFA_SIMULATOR_SIM_H
 

@@ -40,6 +40,7 @@ typedef struct {
     const char *output; // NULL: the default
     const char *emit;
     bool json, timings, line_info, strict;
+    int64_t watchdog_ms; // -1: not given
     // `run`.
     const char *device, *against, *lens_file, *image;
     TextList lens, params, broadcast, without;

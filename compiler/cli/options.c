@@ -1,5 +1,6 @@
 // options.c: the table of options, and the reader of a command line.
 #include "compiler/cli/cli.h"
+#include "runtime/manifest.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -36,6 +37,8 @@ static const Option OPTIONS[] = {
      "what to write: ast, plan, llvm, ptx or cubin (default)"},
     {"--line-info", NULL, OPTION_FLAG, FOR_BUILD | FOR_RUN, FIELD(line_info),
      "keep source lines in the cubin, for profilers"},
+    {"--watchdog", "MS", OPTION_NUMBER, FOR_BUILD | FOR_RUN, FIELD(watchdog_ms),
+     "a wait of the kernel that lasts longer ends it, and is told with its role, pipe and line"},
     {"--strict", NULL, OPTION_FLAG, FOR_BUILD, FIELD(strict), "registers spilled to memory are an error"},
     {"--timings", NULL, OPTION_FLAG, FOR_BUILD, FIELD(timings),
      "print milliseconds of front end, LLVM and ptxas"},
@@ -236,7 +239,7 @@ static bool read_word(Reader *reader, const char *word, bool *only_files) {
 bool options_parse(CliOptions *options, const Command *command, int argc, char **argv) {
     options->emit = "cubin";
     options->seeds = 1;
-    options->limit = options->batch = options->length = -1;
+    options->limit = options->batch = options->length = options->watchdog_ms = -1;
     Reader reader = {options, command, argc, 0, argv};
     bool only_files = false;
     while (reader.at < argc) {
@@ -251,6 +254,15 @@ bool options_parse(CliOptions *options, const Command *command, int argc, char *
     if (options->seed > INT64_MAX - options->seeds) {
         usage_error("--seed %lld: there are no %lld seeds from there on", (long long)options->seed,
                     (long long)options->seeds);
+        return false;
+    }
+    if (options->watchdog_ms == 0 || options->watchdog_ms > JFA_MOST_WATCHDOG_MS) {
+        usage_error("--watchdog wants 1 to %d milliseconds, not %lld", JFA_MOST_WATCHDOG_MS,
+                    (long long)options->watchdog_ms);
+        return false;
+    }
+    if (options->watchdog_ms > 0 && options->image) {
+        usage_error("--watchdog is for what the compiler makes; build the image of --image with it");
         return false;
     }
     if (command->takes_file && !options->file && !options->help) {

@@ -66,6 +66,7 @@ int session_open(Session *session, CliOptions *cli) {
         .kernel = cli->kernel,
         .defines = cli->defines.items,
         .define_count = cli->defines.count,
+        .watchdog_ms = cli->watchdog_ms > 0 ? cli->watchdog_ms : 0,
     };
     add_folders(&session->options, cli);
     return STATUS_GOOD;

@@ -7,6 +7,8 @@
 
 #include <llvm-c/DebugInfo.h>
 
+#define SHARED_SYMBOL "jfa_shared" // the dynamic shared memory
+
 typedef LLVMValueRef Value;
 typedef struct Lower Lower;
 
@@ -98,6 +100,7 @@ struct Lower {
     const Plan *plan;
     const KernelArgs *args;
     const SourceSet *sources;
+    Watchdog *watchdog;
     const Engines *engines;
     Arena *arena;
     LLVMContextRef context;
@@ -105,6 +108,7 @@ struct Lower {
     LLVMBuilderRef builder, entry_builder; // entry_builder: allocas
     LLVMDIBuilderRef debug;
     LLVMMetadataRef debug_scope, *debug_files;
+    Span place; // of the statement being lowered
     Value function;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, void_type, shared_pointer, global_pointer;
     Value shared_base;        // i32 shared-window address of the dynamic shared memory
@@ -227,6 +231,11 @@ void slot_publish(Lower *l, const Slot *slot);
 void slot_release(Lower *l, const Slot *slot);
 void slot_drain(Lower *l);
 Value slot_full_barrier(Lower *l, const Slot *slot);
+
+// ---------------------------------------------------------------- watchdog.c
+// Waits until the phase of that parity of a pipe's full or empty barrier has completed, or, where there is a
+// watchdog, too long.
+void watchdog_wait(Lower *l, const Pipe *pipe, bool is_full, Value barrier, Value parity);
 
 // ---------------------------------------------------------------- layout.c: who holds which element of a
 // tile

@@ -65,7 +65,7 @@ static void stmt_args(Plan *plan, KernelArgs *args, const Stmt *stmt) {
     }
 }
 
-KernelArgs lower_arguments(Plan *plan) {
+KernelArgs lower_arguments(Plan *plan, const Watchdog *watchdog) {
     KernelArgs args = {0};
     plan->marks++;
     for (int i = 0; i < plan->map_count; i++)
@@ -78,6 +78,8 @@ KernelArgs lower_arguments(Plan *plan) {
     for (int i = 0; i < plan->factor_count; i++)
         add_arg(plan, &args, ARG_DIM, plan->factors[i].dim, 0, 4, 4);
     add_arg(plan, &args, ARG_ITEMS, 0, 0, 4, 4);
+    if (watchdog->ms)
+        add_arg(plan, &args, ARG_WATCHDOG, 0, 0, 8, 8);
     return args;
 }
 
@@ -93,6 +95,7 @@ static LLVMTypeRef arg_type(Lower *l, const KernelArg *arg) {
     case ARG_RECORDS:
         return l->global_pointer;
     case ARG_STRIDE:
+    case ARG_WATCHDOG: // an address that only inline assembly uses
         return l->i64;
     case ARG_PARAM:
         return l->plan->params[arg->index].elem == ELEM_F32 ? l->f32 : l->i32;
@@ -148,7 +151,7 @@ static void make_function(Lower *l) {
 // ---------------------------------------------------------------- prologue
 
 static void shared_memory(Lower *l) {
-    Value memory = LLVMAddGlobalInAddressSpace(l->module, LLVMArrayType2(l->i8, 0), "jfa_shared", 3);
+    Value memory = LLVMAddGlobalInAddressSpace(l->module, LLVMArrayType2(l->i8, 0), SHARED_SYMBOL, 3);
     LLVMSetAlignment(memory, 1024); // the period of the 128-byte swizzle
     LLVMSetLinkage(memory, LLVMExternalLinkage);
     Value wide = LLVMBuildPtrToInt(l->builder, memory, l->i64, "");
@@ -356,11 +359,12 @@ static void init_types(Lower *l) {
 }
 
 LLVMModuleRef lower_kernel(const Plan *plan, const KernelArgs *args, const SourceSet *sources,
-                           LLVMContextRef context) {
+                           Watchdog *watchdog, LLVMContextRef context) {
     Lower *l = arena_new_of(plan->arena, Lower);
     l->plan = plan;
     l->args = args;
     l->sources = sources;
+    l->watchdog = watchdog;
     l->arena = plan->arena;
     l->context = context;
     l->engines = plan->target->products_in_registers ? &SM90_ENGINES : &SM100_ENGINES;

@@ -16,6 +16,7 @@ typedef enum {
     ARG_PARAM,   // index: plan->params
     ARG_RECORDS,
     ARG_ITEMS,
+    ARG_WATCHDOG,
 } ArgKind;
 
 typedef struct {
@@ -29,16 +30,30 @@ typedef struct {
     int count, bytes;
 } KernelArgs;
 
+typedef struct { // one of the kernel's waits
+    const char *role, *pipe;
+    bool is_full;      // for a filled slot; otherwise for a free one
+    int count, stages; // pipes of that name, and slots of each
+    Span place;
+} Wait;
+
+// A time limit for waits; lower_kernel lists those that have it.
+typedef struct {
+    int64_t ms; // 0: none
+    Wait *waits;
+    int count;
+} Watchdog;
+
 // Which tensors are reached by pointers (and which strides), through maps, and which dims and params are
 // read.
-KernelArgs lower_arguments(Plan *plan);
+KernelArgs lower_arguments(Plan *plan, const Watchdog *watchdog);
 
 // The kernel's symbol in the module.
 const char *lower_entry_name(const Plan *plan);
 
 // Builds the module in `context`. `sources` gives .loc lines; NULL: none.
 LLVMModuleRef lower_kernel(const Plan *plan, const KernelArgs *args, const SourceSet *sources,
-                           LLVMContextRef context);
+                           Watchdog *watchdog, LLVMContextRef context);
 
 // Adds the manifest as the global byte array `jfa_manifest`.
 void lower_add_manifest(LLVMModuleRef module, const char *text, size_t length);

@@ -98,9 +98,9 @@ static void fill_map(const Plan *plan, const TensorMap *from, jfa_map *map) {
 
 static void fill_args(const KernelArgs *args, jfa_manifest *manifest) {
     static const jfa_arg_kind KINDS[] = {
-        [ARG_MAP] = JFA_ARG_MAP,    [ARG_POINTER] = JFA_ARG_PTR, [ARG_STRIDE] = JFA_ARG_STRIDE,
-        [ARG_DIM] = JFA_ARG_DIM,    [ARG_PARAM] = JFA_ARG_PARAM, [ARG_RECORDS] = JFA_ARG_RECORDS,
-        [ARG_ITEMS] = JFA_ARG_ITEMS};
+        [ARG_MAP] = JFA_ARG_MAP,     [ARG_POINTER] = JFA_ARG_PTR,      [ARG_STRIDE] = JFA_ARG_STRIDE,
+        [ARG_DIM] = JFA_ARG_DIM,     [ARG_PARAM] = JFA_ARG_PARAM,      [ARG_RECORDS] = JFA_ARG_RECORDS,
+        [ARG_ITEMS] = JFA_ARG_ITEMS, [ARG_WATCHDOG] = JFA_ARG_WATCHDOG};
     manifest->arg_count = args->count;
     for (int i = 0; i < args->count; i++) {
         const KernelArg *arg = &args->args[i];
@@ -127,8 +127,38 @@ static void fill_work(const Plan *plan, jfa_manifest *manifest) {
             (jfa_field){KINDS[plan->fields[i].kind], plan->fields[i].index, plan->fields[i].dim};
 }
 
+// Where waits stand: the files that they name, each once. False: more than the manifest holds.
+static bool find_file(const SourceSet *sources, const Wait *wait, jfa_manifest *manifest, int *file) {
+    const char *path = sources->files[wait->place.file].path;
+    for (*file = 0; *file < manifest->file_count; ++*file)
+        if (!strncmp(manifest->files[*file], path, JFA_PATH_BYTES - 1))
+            return true;
+    if (manifest->file_count == JFA_MAX_FILES)
+        return false;
+    COPY_NAME(manifest->files[manifest->file_count++], path);
+    return true;
+}
+
+static bool fill_waits(const Watchdog *watchdog, const SourceSet *sources, jfa_manifest *manifest) {
+    manifest->watchdog_ms = watchdog->ms;
+    manifest->wait_count = watchdog->count;
+    for (int i = 0; i < watchdog->count; i++) {
+        const Wait *from = &watchdog->waits[i];
+        jfa_wait *wait = &manifest->waits[i];
+        COPY_NAME(wait->role, from->role);
+        COPY_NAME(wait->pipe, from->pipe);
+        wait->is_full = from->is_full;
+        wait->count = from->count;
+        wait->stages = from->stages;
+        wait->line = source_place(sources, from->place.file, from->place.start).line;
+        if (!find_file(sources, from, manifest, &wait->file))
+            return false;
+    }
+    return true;
+}
+
 // Counts that would not fit the manifest's arrays.
-static const char *too_many(const Plan *plan, const KernelArgs *args) {
+static const char *too_many(const Plan *plan, const KernelArgs *args, const Watchdog *watchdog) {
     const struct {
         const char *what;
         int count, limit;
@@ -143,6 +173,7 @@ static const char *too_many(const Plan *plan, const KernelArgs *args) {
         {"kernel parameters", args->count, JFA_MAX_ARGS},
         {"factors", plan->factor_count, JFA_MAX_DIMS},
         {"blocked axes", plan->tile_axis_count, JFA_MAX_BLOCKS},
+        {"waits with a limit", watchdog->count, JFA_MAX_WAITS},
     };
     for (size_t i = 0; i < sizeof LIMITS / sizeof LIMITS[0]; i++)
         if (LIMITS[i].count > LIMITS[i].limit)
@@ -151,8 +182,9 @@ static const char *too_many(const Plan *plan, const KernelArgs *args) {
     return NULL;
 }
 
-const char *lower_manifest(const Plan *plan, const KernelArgs *args, size_t *length, const char **message) {
-    *message = too_many(plan, args);
+const char *lower_manifest(const Plan *plan, const KernelArgs *args, const Watchdog *watchdog,
+                           const SourceSet *sources, size_t *length, const char **message) {
+    *message = too_many(plan, args, watchdog);
     if (*message)
         return NULL;
     jfa_manifest *manifest = arena_new_of(plan->arena, jfa_manifest);
@@ -163,6 +195,10 @@ const char *lower_manifest(const Plan *plan, const KernelArgs *args, size_t *len
     for (int i = 0; i < plan->map_count; i++)
         fill_map(plan, &plan->maps[i], &manifest->maps[i]);
     fill_args(args, manifest);
+    if (!fill_waits(watchdog, sources, manifest)) {
+        *message = arena_format(plan->arena, "the kernel's waits stand in more than %d files", JFA_MAX_FILES);
+        return NULL;
+    }
     jfa_error error;
     char *text = NULL;
     size_t capacity = 0;

@@ -5,6 +5,7 @@
 #include "compiler/lower/lower.h"
 
 // In the plan's arena. NULL and a message: the plan can't be described (an internal error).
-const char *lower_manifest(const Plan *plan, const KernelArgs *args, size_t *length, const char **message);
+const char *lower_manifest(const Plan *plan, const KernelArgs *args, const Watchdog *watchdog,
+                           const SourceSet *sources, size_t *length, const char **message);
 
 #endif

@@ -84,7 +84,7 @@ void slot_wait_free(Lower *l, const Slot *slot) {
     if (!pipe->hands_over && !before->free_is_ordered) {
         Value phase = ir_get(l, l->i32, ring->phase);
         Value parity = pipe->first_in_round ? ir_xor(l, phase, ir_int(l, 1)) : phase;
-        ptx_wait(l, barrier_at(l, before->empty_barrier, instance(l, slot)), parity);
+        watchdog_wait(l, before, false, barrier_at(l, before->empty_barrier, instance(l, slot)), parity);
         if (in_tmem(slot))
             l->engines->after_wait(l);
     }
@@ -96,7 +96,7 @@ void slot_wait_full(Lower *l, const Slot *slot) {
     SlotState *state = &l->slots[slot->number];
     state->stage = ir_get(l, l->i32, ring->stage);
     state->index = slot_index(l, slot);
-    ptx_wait(l, slot_full_barrier(l, slot), ir_get(l, l->i32, ring->phase));
+    watchdog_wait(l, slot->pipe, true, slot_full_barrier(l, slot), ir_get(l, l->i32, ring->phase));
     if (in_tmem(slot))
         l->engines->after_wait(l);
     advance(l, ring);
@@ -171,6 +171,7 @@ void slot_release(Lower *l, const Slot *slot) {
 void slot_drain(Lower *l) {
     if (l->plan->target->products_in_registers) // threads arrive themselves
         return;
+    l->place = l->role->span;
     for (int i = 0; i < l->ring_count; i++) {
         RingState *ring = &l->rings[i];
         const Pipe *pipe = ring->pipe;
@@ -181,7 +182,8 @@ void slot_drain(Lower *l) {
         for (int k = 0; k < pipe->buffer->depth; k++) {
             Value stage = ir_get(l, l->i32, ring->stage), phase = ir_get(l, l->i32, ring->phase);
             Value number = ir_add(l, ir_mul(l, index, ir_int(l, pipe->buffer->depth)), stage);
-            ptx_wait(l, barrier_at(l, pipe->empty_barrier, number), ir_xor(l, phase, ir_int(l, 1)));
+            watchdog_wait(l, pipe, false, barrier_at(l, pipe->empty_barrier, number),
+                          ir_xor(l, phase, ir_int(l, 1)));
             advance(l, ring);
         }
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 void walk_place(Lower *l, Span span) {
+    l->place = span;
     if (!l->debug || span.file < 0)
         return;
     Place place = source_place(l->sources, span.file, span.start);

@@ -191,6 +191,15 @@ void decode_init_registers(const Program *program, Warp *warp) {
     }
 }
 
+void decode_read_clock(const Program *program, Warp *warp) {
+    for (int i = 0; i < program->constant_count; i++) {
+        const struct Constant *constant = &program->constants[i];
+        Operand place = {constant->at, constant->bytes, 0};
+        for (int lane = 0; lane < LANES && constant->special == SPECIAL_CLOCK; lane++)
+            lane_set(warp, &place, lane, warp->cta->cluster->now);
+    }
+}
+
 // ---------------------------------------------------------------- operands
 
 static int32_t constant_place(Decoder *d, int bytes, uint64_t value, int special) {
@@ -363,6 +372,15 @@ static bool places_are_good(Decoder *d, const Op *op) {
     return true;
 }
 
+static void mark_clock(Decoder *d, Op *op) {
+    for (int i = 0; i < d->in->operand_count; i++)
+        if (d->in->operands[i].kind == PTX_SPECIAL &&
+            special_number(d->in->operands[i].name) == SPECIAL_CLOCK) {
+            op->flags |= OP_CLOCK;
+            d->program->reads_clock = true;
+        }
+}
+
 static bool decode_instruction(Decoder *d, Op *op) {
     static const OpEntry *const TABLES[] = {FLOAT_OPS, INTEGER_OPS,  COMPARE_OPS,   CONVERT_OPS, ACCESS_OPS,
                                             SYNC_OPS,  MBARRIER_OPS, WARP_OPS,      COPY_OPS,    TENSOR_OPS,
@@ -379,8 +397,10 @@ static bool decode_instruction(Decoder *d, Op *op) {
     for (size_t t = 0; t < sizeof TABLES / sizeof TABLES[0]; t++)
         for (const OpEntry *entry = TABLES[t]; entry->root; entry++)
             if (!strcmp(entry->root, in->parts[0])) {
-                if (entry->decode(d, op))
+                if (entry->decode(d, op)) {
+                    mark_clock(d, op);
                     return places_are_good(d, op);
+                }
                 if (d->message[0])
                     return false;
             }

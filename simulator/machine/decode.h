@@ -92,5 +92,7 @@ enum {
 
 // Fills the constants and special registers of a warp.
 void decode_init_registers(const Program *program, Warp *warp);
+// Brings the clocks among them up to date.
+void decode_read_clock(const Program *program, Warp *warp);
 
 #endif

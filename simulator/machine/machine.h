@@ -135,7 +135,8 @@ enum {
     OP_BRANCH = 2,
     OP_ALIGNED = 4,
     OP_ASYNC_REGISTERS = 8, // may name busy registers
-    OP_MOVES = 16           // only moves bits from registers to registers
+    OP_MOVES = 16,          // only moves bits from registers to registers
+    OP_CLOCK = 32           // reads a clock
 };
 
 enum Busy { BUSY_NOT, BUSY_LOAD, BUSY_RESULT, BUSY_OPERAND };
@@ -176,6 +177,7 @@ typedef struct {
     Operand *register_places;
     size_t register_bytes; // of one warp
     bool uses_queue;       // takes work by clusterlaunchcontrol
+    bool reads_clock;
     struct Constant {
         int32_t at, bytes;
         uint64_t value;
@@ -291,6 +293,7 @@ struct Cluster {
     Cta *ctas;
     int cta_count;
     uint64_t now, random, steps;
+    uint64_t skipped; // of `now`: the last time by which all waited in vain
     uint32_t cluster_generation;
     int cluster_arrived;
     Clocks cluster_arriving, cluster_completed;
@@ -382,6 +385,9 @@ bool products_are_over(const Warp *warp, int newest_allowed); // wgmma.c
 bool copies_are_over(const Warp *warp, int newest_allowed);   // cp_async.c
 bool wait_is_over(Warp *warp, const Group *group);            // may take what it waited for
 const char *wait_text(Warp *warp, const Group *group, char *buffer, size_t size);
+// When no warp can go on: lets time pass and the suspended try_waits give up, if the kernel reads a clock and
+// so may do something about it. False: nothing would change.
+bool waits_give_up(Cluster *cluster);
 
 // ---------------------------------------------------------------- async.c
 Async *async_new(Warp *warp, const Op *op, void (*complete)(Cta *, Async *));

@@ -195,6 +195,8 @@ static bool run_warp(Warp *warp, int slice) {
             continue;
         }
         group->pc++;
+        if (op->flags & OP_CLOCK)
+            decode_read_clock(program, warp);
         if (mask)
             op->run(warp, op, mask);
         if (faulted(cluster))
@@ -348,7 +350,7 @@ static void run_cluster(Cluster *cluster) {
         if (!ran) {
             uint64_t due = async_next_due(cluster);
             if (due == UINT64_MAX) {
-                if (!cluster->progress)
+                if (!cluster->progress && !waits_give_up(cluster))
                     fault_deadlock(cluster);
                 continue;
             }

@@ -99,6 +99,15 @@ static const Case WRONG_USAGE[] = {
     {"jfac build a --target sm_91a 2>&1 >&-", 2, "did you mean 'sm_90a'?"},
     {"jfac build a --emit cubim 2>&1 >&-", 2, "did you mean 'cubin'?"},
     {"jfac build a --timings=3 2>&1 >&-", 2, "takes no value"},
+    {"jfac build a --watchdog 0 2>&1 >&-", 2, "--watchdog wants 1 to 3600000 milliseconds, not 0"},
+    {"jfac build a --watchdog -1 2>&1 >&-", 2, "--watchdog wants a whole number from 0 on, not '-1'"},
+    {"jfac build a --watchdog soon 2>&1 >&-", 2, "--watchdog wants a whole number from 0 on, not 'soon'"},
+    {"jfac build a --watchdog 1.5 2>&1 >&-", 2, "not '1.5'"},
+    {"jfac build a --watchdog 3600001 2>&1 >&-", 2, "milliseconds, not 3600001"},
+    {"jfac build a --watchdog 1099511627776 2>&1 >&-", 2, "milliseconds, not 1099511627776"},
+    {"jfac build a --watchdog 99999999999999999999 2>&1 >&-", 2, "not '99999999999999999999'"},
+    {"jfac build a --watchdog 2>&1 >&-", 2, "--watchdog wants MS"},
+    {"jfac check a --watchdog 5 2>&1 >&-", 2, "has no option '--watchdog'"},
     {"jfac build a -x 2>&1 >&-", 2, "has no option '-x'"},
     {"jfac version a 2>&1 >&-", 2, "one argument too many"},
 };
@@ -119,6 +128,19 @@ static const Case FORMS[] = {
     {"jfac build $R/examples/matmul.jfa --emit=ptx -o - 2>&-", 0, ".target sm_100a"},
     {"jfac build --emit ptx -o - -- $R/examples/matmul.jfa 2>&-", 0, ".target sm_100a"},
 };
+
+static const Case WATCHED[] = {
+    {"jfac build $R/examples/matmul.jfa --emit ptx -o - 2>&- | grep globaltimer", 1, ""},
+    {"jfac build $R/examples/matmul.jfa --emit ptx -o - --watchdog 1 2>&-", 0,
+     "setp.lt.u64 P1, now, 1000000;"},
+    {"jfac build $R/examples/matmul.jfa --emit ptx -o - --watchdog 3600000 2>&-", 0, "now, 3600000000000;"},
+};
+
+static void a_watchdog_is_built_in_on_demand(void **state) {
+    (void)state;
+    CHECK_CASES(WATCHED);
+    assert_int_equal(count_files(), 0);
+}
 
 static void every_form_can_be_printed(void **state) {
     (void)state;
@@ -236,6 +258,7 @@ int main(void) {
         cmocka_unit_test(help_goes_to_standard_output_and_is_no_error),
         cmocka_unit_test(wrong_usage_is_status_2_and_says_what_is_right),
         cmocka_unit_test(every_form_can_be_printed),
+        cmocka_unit_test(a_watchdog_is_built_in_on_demand),
         cmocka_unit_test(the_default_output_is_named_after_the_kernel),
         cmocka_unit_test(a_cubin_is_built_where_there_is_a_ptxas),
         cmocka_unit_test(a_failure_writes_no_output_and_keeps_the_old_one),

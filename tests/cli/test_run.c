@@ -62,6 +62,8 @@ static const Case RIGHT[] = {
     {"matmul --lens $L --against sim:sm_90a", 3, "was built for sm_100a"},
     {"matmul --lens $L --against sim:sm_1", 3, "sim:sm_1"},
     {"matmul --lens $L --seed 1 --param alpha=0.5", 0, "pass"},
+    {"matmul --lens $L --watchdog 100", 0, "pass"},
+    {"matmul --lens $L --watchdog 1 --target sm_90a --device sim:sm_90a", 0, "pass"},
     {"matmul --lens $L -D STAGES=2 -D dtype=f16", 0, "pass"},
     {"matmul --batch 2 --len 64 --broadcast B --lens 'n=128,128;k=64,64'", 0, "pass"},
     {"printf '# lengths\\n128\\n\\n128\\n64\\n' > lens; matmul --lens-file lens --limit 2 && rm lens", 0,
@@ -73,6 +75,19 @@ static const Case RIGHT[] = {
 static void a_right_kernel_passes_whatever_the_layout(void **state) {
     (void)state;
     CHECK_CASES(RIGHT);
+}
+
+// Without the first bytes that a load announces.
+static const Case HANGS[] = {
+    {"jfac build $R/examples/matmul.jfa --watchdog 250 --emit ptx -o k.ptx\n"
+     "sed '0,/mbarrier.arrive.expect_tx/s//\\/\\/ /' k.ptx > hangs.ptx\n"
+     "matmul --lens $L --image hangs.ptx; s=$?; rm k.ptx hangs.ptx; exit $s",
+     4, "jfac: the kernel 'matmul' hung: role '"},
+};
+
+static void a_kernel_that_hangs_is_told_and_fails(void **state) {
+    (void)state;
+    CHECK_CASES(HANGS);
 }
 
 // The image is of a kernel whose math differs a little from that of the reference it is compared with.
@@ -126,6 +141,8 @@ static const Case WRONG_USAGE[] = {
      1, "other.jfa:137:"},
     {"jfac check $R/examples/matmul.jfa -D dtype=f16", 0, "no errors"},
     {"jfac check $R/examples/matmul.jfa -D STAGES=2 -D STAGES=3", 1, "-D STAGES is given twice"},
+    {"matmul --watchdog 0", 2, "--watchdog wants 1 to"},
+    {"matmul --watchdog 5 --image k.ptx", 2, "--watchdog is for what the compiler makes"},
     {"matmul --image absent", 3, "can't read absent"},
     {"echo 7x > lens; matmul --lens-file lens; s=$?; rm lens; exit $s", 2, "lens:1: not a length"},
 };
@@ -138,6 +155,7 @@ static void wrong_usage_is_told_before_anything_runs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_right_kernel_passes_whatever_the_layout),
+        cmocka_unit_test(a_kernel_that_hangs_is_told_and_fails),
         cmocka_unit_test(a_kernel_with_other_math_fails),
         cmocka_unit_test(wrong_usage_is_told_before_anything_runs),
     };

@@ -339,7 +339,8 @@ static char *build(const Case *test, Outcome *outcome) {
                            .include_dirs = includes,
                            .include_dir_count = 1,
                            .defines = test->defines,
-                           .define_count = defines};
+                           .define_count = defines,
+                           .watchdog_ms = test->watchdog_ms};
     char *ptx = NULL;
     if (jfac_lower(jfac, &options, &message))
         ptx = test->edit ? test->edit(jfac_ptx(jfac), test->context) : strdup(jfac_ptx(jfac));

@@ -24,7 +24,8 @@ typedef struct {
     int sequences, heads, kv_heads, head_dim;
     bool is_f16;
     int64_t seed;
-    int64_t row_stride; // of Q, K, V and O on the device, in elements; 0: dense
+    int64_t watchdog_ms; // 0: built without one
+    int64_t row_stride;  // of Q, K, V and O on the device, in elements; 0: dense
     // Changes the PTX before it is loaded: the text may be rewritten in place or replaced. NULL: as built.
     char *(*edit)(const char *ptx, void *context);
     void *context;

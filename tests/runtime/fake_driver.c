@@ -227,6 +227,36 @@ int cuMemFree_v2(uint64_t address) {
     return result;
 }
 
+int cuMemHostAlloc(void **host, size_t bytes, unsigned flags) {
+    enum { PORTABLE_AND_MAPPED = 3 };
+    int result = begin(NULL);
+    result = result ? result : forbidden();
+    if (result || flags != PORTABLE_AND_MAPPED)
+        return result ? result : INVALID_VALUE;
+    *host = malloc(bytes);
+    if (!*host)
+        return 2;
+    memset(*host, 0xFF, bytes);
+    COUNT(live_host_memory);
+    return SUCCESS;
+}
+
+int cuMemHostGetDevicePointer_v2(uint64_t *address, void *host, unsigned flags) {
+    int result = driver.host_result;
+    driver.host_result = SUCCESS;
+    *address = (uint64_t)(uintptr_t)host + FAKE_MAPPED;
+    return result ? result : flags ? INVALID_VALUE : begin(NULL);
+}
+
+int cuMemFreeHost(void *host) {
+    int result = begin(NULL);
+    if (result)
+        return result;
+    free(host);
+    __atomic_sub_fetch(&driver.live_host_memory, 1, __ATOMIC_SEQ_CST);
+    return SUCCESS;
+}
+
 int cuPointerGetAttribute(void *value, int which, uint64_t address) {
     pthread_mutex_lock(&lock);
     int place = find(address);
@@ -359,7 +389,8 @@ int cuStreamDestroy_v2(void *stream) {
 int cuStreamSynchronize(void *stream) {
     COUNT(waits);
     int result = begin(stream);
-    return result ? result : forbidden();
+    result = result ? result : forbidden();
+    return result ? result : driver.wait_result;
 }
 
 int cuEventCreate(void **event, unsigned flags) {
@@ -387,7 +418,8 @@ int cuEventRecord(void *event, void *stream) {
 int cuEventSynchronize(void *event) {
     COUNT(waits);
     int result = begin(event);
-    return result ? result : forbidden();
+    result = result ? result : forbidden();
+    return result ? result : driver.wait_result;
 }
 
 int cuEventElapsedTime(float *milliseconds, void *start, void *end) {

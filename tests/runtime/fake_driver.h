@@ -7,6 +7,9 @@
 
 enum { FAKE_DEVICES = 4 };
 
+// What the device calls the host's memory lies so far from what the host calls it.
+#define FAKE_MAPPED (UINT64_C(1) << 46)
+
 typedef struct {
     // What it is to be.
     int version;       // 12080: CUDA 12.8
@@ -15,11 +18,13 @@ typedef struct {
     int major, minor;  // compute capability
     int load_result;   // of the next cuModuleLoadDataEx
     int launch_result; // of the next cuLaunchKernelEx
+    int wait_result;   // of cuStreamSynchronize and cuEventSynchronize, from now on
+    int host_result;   // of the next cuMemHostGetDevicePointer
     int pageable;      // kernels may use all of the host's memory
     int is_capturing;  // calls that a captured stream does not allow fail, and are counted
     // What was called; updated atomically.
     int allocs, frees, copies, uploads, waits, encodes, loads, unloads, launches, events, retains, releases;
-    int live_allocations, forbidden, unbalanced;
+    int live_allocations, live_host_memory, forbidden, unbalanced;
     int wrong_device; // calls with another device's objects than the current context's
     // Of the last launch.
     void *stream;

@@ -115,6 +115,16 @@ char *fixture_edit(const char *text, const char *find, const char *replace) {
     return edited;
 }
 
+char *fixture_watched(void) {
+    return fixture_edit(SAMPLE_MANIFEST, "arg 432 4 items\n",
+                        "arg 432 4 items\n"
+                        "arg 440 8 watchdog\n"
+                        "watchdog 100\n"
+                        "file a schedule.jfa\n"
+                        "wait mma full kv 1 3 0 73\n"
+                        "wait load empty scores 2 1 0 81\n");
+}
+
 char *fixture_ptx(const char *manifest, size_t length) {
     char *text = malloc(1024 + length * 5);
     assert_non_null(text);
@@ -145,9 +155,10 @@ static uint64_t next_address = 0x100000000;
 static jfa_status outcome(const char *function, jfa_error *err) {
     if (!fake.failing || strcmp(fake.failing, function) != 0)
         return JFA_OK;
+    jfa_status status = fake.failure ? fake.failure : JFA_ERROR_DEVICE;
     if (!fake.silent)
-        jfa_error_set(err, JFA_ERROR_DEVICE, "fake failure in %s", function);
-    return JFA_ERROR_DEVICE;
+        jfa_error_set(err, status, "fake failure in %s", function);
+    return status;
 }
 
 static jfa_status fake_open(const char *spec, void **device, jfa_device_props *props, jfa_error *err) {

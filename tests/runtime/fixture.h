@@ -10,6 +10,12 @@ extern const char SAMPLE_MANIFEST[];
 // C[m, n] = A[m, k] B[n, k]^T over blocks of m and n; k is an axis and the innermost dim of A and B.
 extern const char MATMUL_MANIFEST[];
 
+// The sample built with a watchdog of 100 ms, by two waits in "a schedule.jfa": of role mma, line 73, for a
+// full slot of the three of pipe kv; of role load, line 81, for a free one of the two pipes scores. The
+// caller frees it. The address of the watchdog's words is the parameter at WATCHDOG_OFFSET.
+char *fixture_watched(void);
+enum { WATCHDOG_OFFSET = 440 };
+
 // Reads a manifest that must be good.
 jfa_manifest fixture_manifest(const char *text);
 
@@ -24,6 +30,7 @@ char *fixture_ptx(const char *manifest, size_t length);
 typedef struct {
     const char *failing; // the backend's function that fails, or NULL
     bool silent;         // it fails without a message
+    jfa_status failure;  // with this status; JFA_OK: JFA_ERROR_DEVICE
     int live_devices, live_allocations, live_modules, launches;
     jfa_launch_desc last_launch;
     uint8_t last_params[1024];

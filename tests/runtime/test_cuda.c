@@ -63,10 +63,10 @@ static jfa_status load_text(jfa_device *device, const char *manifest, jfa_module
             fail_msg("%s: %s", #call, failure.message);                                                      \
     } while (0)
 
-static void load(Loaded *l, const char *name) {
+static void load_manifest(Loaded *l, const char *name, const char *manifest) {
     memset(l, 0, sizeof *l);
     DO(jfa_device_open(name, &l->device, err));
-    DO(load_text(l->device, SAMPLE_MANIFEST, &l->module, err));
+    DO(load_text(l->device, manifest, &l->module, err));
     DO(jfa_kernel_get(l->module, NULL, &l->kernel, err));
     fixture_sample(&l->sample, 3, 900, 600, 8, 2);
     l->sample.axes[0].length = 300;
@@ -76,6 +76,10 @@ static void load(Loaded *l, const char *name) {
         DO(jfa_malloc(l->device, jfa_tensor_bytes(tensor), &l->memory[i], err));
         tensor->address = l->memory[i];
     }
+}
+
+static void load(Loaded *l, const char *name) {
+    load_manifest(l, name, SAMPLE_MANIFEST);
 }
 
 static void unload(Loaded *l) {
@@ -377,6 +381,79 @@ static void a_failure_of_a_launch_is_told(void **state) {
     unload(&l);
 }
 
+// A trap ends the context: from then on every call says so, and the device's memory is out of reach.
+static void a_kernel_that_hung_is_explained(void **state) {
+    (void)state;
+    static const char STORY[] =
+        "the kernel 'sample' hung: role 'load' waited for 100 ms at a schedule.jfa:81 "
+        "for pipe 'scores[1]' (empty, stage 0, phase 1) in CTA 7; the work before "
+        "this point failed: CUDA error 719, fake error 719";
+    reset();
+    Loaded l;
+    jfa_plan *plan;
+    jfa_event *start, *end;
+    jfa_error err;
+    float milliseconds;
+    char *manifest = fixture_watched();
+    load_manifest(&l, "cuda:0", manifest);
+    assert_int_equal(driver->live_host_memory, 1);
+    DO(jfa_plan_create(l.kernel, &l.sample.problem, &plan, err));
+    DO(jfa_event_create(l.device, &start, err));
+    DO(jfa_event_create(l.device, &end, err));
+    DO(jfa_event_record(start, NULL, err));
+    int before = calls();
+    driver->is_capturing = 1;
+    DO(jfa_launch(plan, NULL, err));
+    driver->is_capturing = 0;
+    assert_true(calls() == before && driver->forbidden == 0);
+    DO(jfa_event_record(end, NULL, err));
+    DO(jfa_synchronise(l.device, NULL, err));
+    uint64_t address;
+    memcpy(&address, driver->params + WATCHDOG_OFFSET, sizeof address);
+    uint32_t *words = (uint32_t *)(uintptr_t)(address - FAKE_MAPPED);
+    for (int i = 0; i < 4 * (1 + 12); i++)
+        assert_int_equal(words[i], 0);
+    const uint32_t head[] = {1, 1 + 9, 0, 0}, told[] = {2, 1, 1, 7};
+    memcpy(words, head, sizeof head);
+    memcpy(words + 4 * (1 + 9), told, sizeof told);
+    driver->wait_result = 719;
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(jfa_synchronise(l.device, NULL, &err), JFA_ERROR_LAUNCH);
+        assert_string_equal(err.message, STORY);
+        assert_int_equal(jfa_event_elapsed(start, end, &milliseconds, &err), JFA_ERROR_LAUNCH);
+        assert_string_equal(err.message, STORY);
+        driver->launch_result = 719;
+        assert_int_equal(jfa_launch(plan, NULL, &err), JFA_ERROR_LAUNCH);
+        assert_non_null(strstr(err.message, "hung: role 'load'"));
+    }
+    driver->wait_result = 1; // what isn't a failure of a kernel is told as it is
+    assert_int_equal(jfa_synchronise(l.device, NULL, &err), JFA_ERROR_DEVICE);
+    assert_null(strstr(err.message, "hung"));
+    driver->wait_result = 0;
+    jfa_event_destroy(start);
+    jfa_event_destroy(end);
+    DO(jfa_plan_destroy(plan, err));
+    unload(&l);
+    assert_true(driver->live_host_memory == 0 && driver->live_allocations == 0 && driver->unbalanced == 0);
+    free(manifest);
+}
+
+static void a_watchdog_without_memory_is_told(void **state) {
+    (void)state;
+    reset();
+    jfa_device *device;
+    jfa_module *module;
+    jfa_error err;
+    char *manifest = fixture_watched();
+    DO(jfa_device_open("cuda:0", &device, err));
+    driver->host_result = 1;
+    assert_int_equal(load_text(device, manifest, &module, &err), JFA_ERROR_DEVICE);
+    assert_non_null(strstr(err.message, "cuMemHostGetDevicePointer"));
+    assert_int_equal(driver->live_host_memory, 0);
+    DO(jfa_device_close(device, err));
+    free(manifest);
+}
+
 static void open_fails_with(const char *name, const char *message) {
     jfa_device *device;
     jfa_error err = {0};
@@ -436,6 +513,8 @@ int main(int count, char **arguments) {
         cmocka_unit_test(tensors_must_lie_in_memory_that_the_driver_knows),
         cmocka_unit_test(what_the_driver_refuses_is_told),
         cmocka_unit_test(a_failure_of_a_launch_is_told),
+        cmocka_unit_test(a_kernel_that_hung_is_explained),
+        cmocka_unit_test(a_watchdog_without_memory_is_told),
     };
     if (count > 1 && !strcmp(arguments[1], "old"))
         return cmocka_run_group_tests(old, NULL, NULL);

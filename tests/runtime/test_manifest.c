@@ -37,6 +37,26 @@ static void a_manifest_is_the_same_after_reading_and_writing(void **state) {
     }
 }
 
+static void so_is_one_with_a_watchdog(void **state) {
+    (void)state;
+    char *watched = fixture_watched();
+    jfa_manifest m = fixture_manifest(watched);
+    assert_true(m.watchdog_ms == 100 && m.wait_count == 2 && m.file_count == 1);
+    assert_string_equal(m.files[0], "a schedule.jfa");
+    assert_string_equal(m.waits[1].role, "load");
+    assert_string_equal(m.waits[1].pipe, "scores");
+    assert_true(m.waits[0].is_full && !m.waits[1].is_full);
+    assert_true(m.waits[0].count == 1 && m.waits[0].stages == 3 && m.waits[0].line == 73);
+    // The writer's order: the reader takes any.
+    char *in_order = fixture_edit(watched, "watchdog 100\n", ""), *text = written(&m);
+    char *expected = fixture_edit(in_order, "file a", "watchdog 100\nfile a");
+    assert_string_equal(text, expected);
+    free(text);
+    free(expected);
+    free(in_order);
+    free(watched);
+}
+
 static void what_was_read_is_what_the_text_says(void **state) {
     (void)state;
     jfa_manifest m = fixture_manifest(SAMPLE_MANIFEST);
@@ -179,6 +199,45 @@ static void every_malformed_manifest_is_refused_with_its_reason(void **state) {
     assert_int_equal(failures, 0);
 }
 
+static void so_is_a_watchdog_that_makes_no_sense(void **state) {
+    (void)state;
+    static const struct {
+        const char *find, *replace, *message;
+    } CASES[] = {
+        {"watchdog 100\n", "watchdog 0\n", "'0' is not an integer of 1 to 3600000"},
+        {"watchdog 100\n", "watchdog 3600001\n", "is not an integer"},
+        {"watchdog 100\n", "watchdog 100\nwatchdog 100\n", "'watchdog' comes twice"},
+        {"watchdog 100\n", "", "a watchdog of 0 ms has 1 args and 2 waits"},
+        {"arg 440 8 watchdog\n", "", "a watchdog of 100 ms has 0 args"},
+        {"arg 440 8 watchdog\n", "arg 440 8 watchdog\narg 448 8 watchdog\n", "has 2 args"},
+        {"arg 440 8 watchdog\n", "arg 440 4 watchdog\n", "it must have 8"},
+        {"arg 440 8 watchdog\n", "arg 436 8 watchdog\n", "multiple of 8"},
+        {"file a schedule.jfa\n", "", "a wait's file is 0; it must be 0 to -1"},
+        {"file a schedule.jfa\n", "file \n", "name of a wait's file is empty"},
+        {"mma full kv", "mma half kv", "'half' is no state of a slot"},
+        {"mma full kv", "m-a full kv", "'m-a' is not a name of kind 'role'"},
+        {"mma full kv", "mma full 1kv", "'1kv' is not a name of kind 'pipe'"},
+        {"kv 1 3 0 73", "kv 0 3 0 73", "number of a wait's pipes is 0"},
+        {"kv 1 3 0 73", "kv 1 0 0 73", "number of a wait's stages is 0"},
+        {"kv 1 3 0 73", "kv 1 3 1 73", "a wait's file is 1"},
+        {"kv 1 3 0 73", "kv 1 3 0 0", "a wait's line is 0"},
+        {"kv 1 3 0 73", "kv 1 3 0", "'wait' has 6 operands"},
+        {"kv 1 3 0 73", "kv 1 3 -1 73", "'-1' is not an integer"},
+    };
+    char *watched = fixture_watched();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        char *text = fixture_edit(watched, CASES[i].find, CASES[i].replace);
+        jfa_manifest m;
+        jfa_error err = {0};
+        size_t used;
+        if (jfa_manifest_read(text, strlen(text), &m, &used, &err) != JFA_ERROR_MANIFEST ||
+            !strstr(err.message, CASES[i].message))
+            fail_msg("'%s' gives '%s', not '%s'", CASES[i].replace, err.message, CASES[i].message);
+        free(text);
+    }
+    free(watched);
+}
+
 static void a_text_that_ends_early_is_refused_wherever_it_ends(void **state) {
     (void)state;
     for (size_t length = 0; length < strlen(SAMPLE_MANIFEST); length++) {
@@ -201,10 +260,11 @@ static uint32_t random_number(void) {
 static void a_damaged_text_is_refused_or_read_but_never_crashes(void **state) {
     (void)state;
     int good = 0, bad = 0;
+    char *watched = fixture_watched();
     for (int round = 0; round < 20000; round++) {
         char text[MOST_TEXT];
-        size_t bytes = strlen(SAMPLE_MANIFEST);
-        memcpy(text, SAMPLE_MANIFEST, bytes);
+        size_t bytes = strlen(watched);
+        memcpy(text, watched, bytes);
         for (int k = 0; k < 1 + round % 4; k++) {
             uint32_t place = (random_number() >> 8) % bytes, kind = random_number() >> 30;
             static const char LETTERS[] = " \n:,09-akQ";
@@ -220,6 +280,7 @@ static void a_damaged_text_is_refused_or_read_but_never_crashes(void **state) {
         }
     }
     assert_true(good > 0 && bad > 0);
+    free(watched);
 }
 
 static void a_line_too_long_or_with_a_nul_is_refused(void **state) {
@@ -288,7 +349,7 @@ static void damage_map_tensor(jfa_manifest *m) {
     m->maps[0].tensor = -1;
 }
 static void damage_arg_kind(jfa_manifest *m) {
-    m->args[0].kind = (jfa_arg_kind)8;
+    m->args[0].kind = JFA_ARG_KIND_COUNT;
 }
 static void damage_arg_offset(jfa_manifest *m) {
     m->args[0].offset = INT64_MAX;
@@ -302,6 +363,20 @@ static void damage_block(jfa_manifest *m) {
 static void damage_newline(jfa_manifest *m) {
     strcpy(m->info.source, "a\nb");
 }
+static void damage_wait_name(jfa_manifest *m) {
+    m->watchdog_ms = 1;
+    m->args[m->arg_count++] = (jfa_arg){JFA_ARG_WATCHDOG, 0, 0, 440, 8};
+    m->wait_count = m->file_count = 1;
+    strcpy(m->files[0], "a");
+    m->waits[0] = (jfa_wait){.count = 1, .stages = 1, .line = 1, .pipe = "p"};
+    memset(m->waits[0].role, 'x', JFA_NAME_BYTES);
+}
+static void damage_wait_count(jfa_manifest *m) {
+    m->wait_count = JFA_MAX_WAITS + 1;
+}
+static void damage_file_count(jfa_manifest *m) {
+    m->file_count = -1;
+}
 static void damage_blank(jfa_manifest *m) {
     strcpy(m->info.constants[0].value, "1 2");
 }
@@ -313,6 +388,7 @@ static void a_manifest_that_is_inconsistent_is_not_written(void **state) {
         damage_direction,    damage_rank,       damage_dim_kind,       damage_dim_index,  damage_divides,
         damage_field_kind,   damage_entry_kind, damage_map_rank,       damage_map_tensor, damage_arg_kind,
         damage_arg_offset,   damage_factor,     damage_block,          damage_newline,    damage_blank,
+        damage_wait_name,    damage_wait_count, damage_file_count,
     };
     for (size_t i = 0; i < sizeof DAMAGES / sizeof DAMAGES[0]; i++) {
         jfa_manifest m = fixture_manifest(SAMPLE_MANIFEST);
@@ -355,9 +431,11 @@ static void numbers_have_a_point_in_every_locale(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_manifest_is_the_same_after_reading_and_writing),
+        cmocka_unit_test(so_is_one_with_a_watchdog),
         cmocka_unit_test(what_was_read_is_what_the_text_says),
         cmocka_unit_test(kernels_stand_one_behind_the_other),
         cmocka_unit_test(every_malformed_manifest_is_refused_with_its_reason),
+        cmocka_unit_test(so_is_a_watchdog_that_makes_no_sense),
         cmocka_unit_test(a_text_that_ends_early_is_refused_wherever_it_ends),
         cmocka_unit_test(a_damaged_text_is_refused_or_read_but_never_crashes),
         cmocka_unit_test(a_line_too_long_or_with_a_nul_is_refused),

@@ -62,7 +62,9 @@ static jfa_status run(const char *path, const jfa_problem *problem, jfa_error *e
 static void every_allocation_may_fail(void **state) {
     (void)state;
     char path[] = "/tmp/jfa_memory_XXXXXX", both[8192];
-    snprintf(both, sizeof both, "%s%s", SAMPLE_MANIFEST, MATMUL_MANIFEST);
+    char *watched = fixture_watched();
+    snprintf(both, sizeof both, "%s%s", watched, MATMUL_MANIFEST);
+    free(watched);
     char *ptx = fixture_ptx(both, strlen(both));
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0);

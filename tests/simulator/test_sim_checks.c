@@ -332,9 +332,54 @@ static void a_report_does_not_depend_on_the_threads_of_the_host(void **state) {
         }
 }
 
+// A wait in vain: with the instructions `after_try` behind each try that failed.
+static Bench wait_in_vain(const char *after_try) {
+    static char text[4096];
+    Bench bench = bench_open("sm_100a");
+    snprintf(text, sizeof text, "%s%s bra W;\nE: ret;\n}\n",
+             PROLOGUE BARRIERS "mov.u64 da, %globaltimer;\nW: mbarrier.try_wait.parity.shared::cta.b64 p, "
+                               "[mf], 0; @p bra E; ",
+             after_try);
+    bench_load(&bench, text);
+    return bench;
+}
+
+static void time_passes_while_all_wait_so_that_a_kernel_can_give_up(void **state) {
+    (void)state;
+    static const char ONE_HOUR[] = "mov.u64 db, %globaltimer; sub.u64 db, db, da; setp.ge.u64 acc, db, "
+                                   "3600000000000; @acc st.global.u64 [o], db; @acc ";
+    for (int seed = 0; seed < SEEDS; seed++)
+        for (int traps = 0; traps < 2; traps++) {
+            char body[256];
+            snprintf(body, sizeof body, "%s%s", ONE_HOUR, traps ? "trap;" : "bra E;");
+            Bench bench = wait_in_vain(body);
+            bench_option(&bench, "seed", seed);
+            uint64_t waited = 0, out = bench_alloc(&bench, BUFFER, NULL);
+            bench_param_u64(&bench, out);
+            bench_param_u64(&bench, 0);
+            BenchLaunch launch = {"k", 1, 128, 1, 40960};
+            if (traps)
+                bench_run_fault(&bench, launch, SIM_FAULT_TRAP, "check.jfa:7");
+            else
+                bench_run_well(&bench, launch);
+            bench_read(&bench, &waited, out, sizeof waited);
+            assert_true(waited >= 3600000000000 && waited < 3 * 3600000000000);
+            bench_close(&bench);
+        }
+}
+
+static void a_wait_without_a_limit_is_a_deadlock_though_the_kernel_reads_a_clock(void **state) {
+    (void)state;
+    Bench bench = wait_in_vain("mov.u64 db, %globaltimer;");
+    bench_param_u64(&bench, 0);
+    bench_param_u64(&bench, 0);
+    bench_run_fault(&bench, (BenchLaunch){"k", 1, 128, 1, 40960}, SIM_FAULT_DEADLOCK, "parity 0");
+    bench_close(&bench);
+}
+
 int main(void) {
     enum { COUNT = sizeof CASES / sizeof CASES[0] };
-    static struct CMUnitTest tests[2 * COUNT + 3];
+    static struct CMUnitTest tests[2 * COUNT + 5];
     static char names[2 * COUNT][160];
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(names[2 * i], sizeof names[0], "%s is reported", CASES[i].name);
@@ -348,6 +393,8 @@ int main(void) {
         cmocka_unit_test(a_cta_that_exits_before_its_peer_is_done_with_it_is_reported),
         cmocka_unit_test(an_endless_loop_ends_at_the_limit_of_steps),
         cmocka_unit_test(a_report_does_not_depend_on_the_threads_of_the_host),
+        cmocka_unit_test(time_passes_while_all_wait_so_that_a_kernel_can_give_up),
+        cmocka_unit_test(a_wait_without_a_limit_is_a_deadlock_though_the_kernel_reads_a_clock),
     };
     memcpy(tests + 2 * COUNT, more, sizeof more);
     return cmocka_run_group_tests(tests, NULL, NULL);
