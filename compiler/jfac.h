@@ -16,6 +16,8 @@ typedef struct {
     int include_dir_count;
     const char *const *defines; // "name=value"
     int define_count;
+    const char *tuned;        // NULL: none; the file from which a schedule's constants are taken
+    const char *tuned_device; // NULL: what was tuned on any device fits
 } JfacOptions;
 
 typedef struct {

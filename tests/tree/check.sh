@@ -23,7 +23,8 @@ may_include() {
 }
 may_include grammar
 may_include compiler/plan grammar/ compiler/target.h
-may_include compiler/sema grammar/ compiler/plan/ compiler/target.h
+may_include compiler/tuned grammar/
+may_include compiler/sema grammar/ compiler/plan/ compiler/tuned/ compiler/target.h
 may_include compiler/lower grammar/ compiler/plan/ compiler/target.h runtime/manifest.h
 may_include compiler/emit grammar/arena.h compiler/target.h
 may_include compiler/reference grammar/ compiler/target.h
