@@ -21,6 +21,7 @@ static int explain(Session *session, CliOptions *options) {
     int status = session_status(session, jfac_lower(session->jfac, &session->options, &session->message));
     if (status)
         return status;
+    session_tell_tuned(session);
     // Without a ptxas the plan is worth showing all the same.
     const char *message;
     EmitReport report = {0};

@@ -54,12 +54,17 @@ static int run_seed(RunDevice *device, RunProblem *problem, Session *session, co
     // Layouts alternate: sequences close to each other, so that a neighbour's rows lie behind the last one,
     // and rows of no one in between.
     bool spread = !options->no_poison && seed % 2 == 0;
-    double milliseconds = 0;
+    RunRow row = {.device = options->device, .seed = seed};
+    RunReference reference = {0};
+    jfa_error error = {0};
     int status = STATUS_MEMORY;
     if (run_make_tensors(problem, (uint64_t)seed, !options->no_poison, spread))
-        status = run_on_device(device, problem, seed, &milliseconds);
+        status = run_status(run_on_device(device, problem, seed, &row.milliseconds, &error), &error);
     if (!status)
-        status = run_verify(problem, session, options, seed, milliseconds);
+        status = run_reference(problem, session, options, &reference);
+    if (!status && !run_compare(problem, &reference, &row))
+        status = STATUS_MISMATCH;
+    run_free_reference(&reference);
     run_free_tensors(problem);
     return status;
 }
@@ -79,6 +84,7 @@ static int run_seeds(RunDevice *device, RunProblem *problem, Session *session, c
 
 static int run(Session *session, RunDevice *device, CliOptions *options) {
     int status = session_status(session, jfac_lower(session->jfac, &session->options, &session->message));
+    session_tell_tuned(session);
     RunProblem problem;
     const void *image = NULL;
     size_t bytes = 0;
@@ -86,8 +92,9 @@ static int run(Session *session, RunDevice *device, CliOptions *options) {
         status = run_read_problem(&problem, jfac_plan(session->jfac), options);
     if (!status)
         status = make_image(session, device, options, &image, &bytes);
+    jfa_error error = {0};
     if (!status)
-        status = run_load(device, image, bytes);
+        status = run_status(run_load(device, image, bytes, &error), &error);
     if (!status)
         status = run_seeds(device, &problem, session, options);
     return status;
@@ -103,6 +110,9 @@ int command_run(CliOptions *options) {
         return status;
     if (!options->target)
         options->target = jfa_device_get_props(device.device)->arch;
+    // What was tuned on another GPU is not for this one; a simulated one has nothing of its own.
+    if (!device.is_simulated && !options->tuned_device)
+        options->tuned_device = jfa_device_get_props(device.device)->name;
     Session session;
     status = session_open(&session, options);
     if (!status)

@@ -59,17 +59,43 @@ typedef struct {
     bool is_simulated; // takes PTX, tells its progress
 } RunDevice;
 
-int run_open(RunDevice *device, const char *name);
-int run_load(RunDevice *device, const void *image, size_t bytes);
+// What a failure of the runtime means for jfac's exit status; its message is printed.
+int run_status(jfa_status status, const jfa_error *error);
+double run_now_ms(void);
+
+int run_open(RunDevice *device, const char *name); // a status; messages are printed
 void run_close(RunDevice *device);
+
+jfa_status run_load(RunDevice *device, const void *image, size_t bytes, jfa_error *error);
+void run_unload(RunDevice *device);
+// Tensors to the device, with their guards; they stay until they are released, also after a failure.
+jfa_status run_send(RunDevice *device, RunProblem *problem, jfa_error *error);
+void run_release(RunDevice *device, RunProblem *problem);
+jfa_status run_plan(RunDevice *device, const RunProblem *problem, jfa_plan **plan, jfa_error *error);
 // Copies tensors to the device, plans, launches once, copies outputs and inputs back. *milliseconds: the
 // launch.
-int run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds);
+jfa_status run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds,
+                         jfa_error *error);
 
 // ---- run_verify.c
 
-// Evaluates the reference, compares all outputs, looks for stray writes, prints a row for each output.
-int run_verify(const RunProblem *problem, Session *session, const CliOptions *options, int64_t seed,
-               double milliseconds);
+typedef struct {
+    ReferenceResults exact, rounded;
+} RunReference;
+
+// Evaluates the reference on what the inputs hold. A status; messages are printed. Freed in any case.
+int run_reference(const RunProblem *problem, Session *session, const CliOptions *options,
+                  RunReference *reference);
+void run_free_reference(RunReference *reference);
+
+typedef struct {
+    const char *device;
+    int64_t seed;
+    double milliseconds;
+} RunRow;
+
+// Compares all outputs with the reference, looks for stray writes, and tells of them. Prints a row for each
+// output unless `row` is NULL. Is all right?
+bool run_compare(const RunProblem *problem, const RunReference *reference, const RunRow *row);
 
 #endif

@@ -1,17 +1,13 @@
 // tune.c: constants with values worth trying, and those that a tuned file says.
 #include "compiler/sema/internal.h"
 
+#include "compiler/plan/lookup.h"
+
 #include <string.h>
 
 enum { MAX_CHOICES = 16 };
 
 // ---------------------------------------------------------------- which entry fits
-
-static const char *constant_text(Sema *sema, const Constant *constant) {
-    return constant->text                ? constant->text
-           : constant->elem == ELEM_BOOL ? (constant->value ? "true" : "false")
-                                         : arena_format(sema->arena, "%.9g", constant->value);
-}
 
 static const TunedValue *find_value(const TunedValue *values, int count, const char *name) {
     for (int i = 0; i < count; i++)
@@ -33,7 +29,7 @@ static const char *difference(Sema *sema, const TunedEntry *entry) {
     for (int i = 0; i < sema->plan->constant_count; i++) {
         const Constant *constant = &sema->plan->constants[i];
         const TunedValue *value = find_value(entry->when, entry->when_count, constant->name);
-        const char *here = constant_text(sema, constant);
+        const char *here = constant_text(sema->arena, constant, constant->value);
         if (!value || !tuned_is_equal(value->text, here))
             return arena_format(sema->arena, "was tuned with %s = %s; here it is %s", constant->name,
                                 value ? value->text : "nothing", here);
@@ -166,7 +162,8 @@ static bool add_choice(Sema *sema, const Ast *ast, const Ast *choice, const Expr
 static const char *choices_text(Sema *sema, const Constant *constant) {
     const char *text = "";
     for (int i = 0; i < constant->choice_count; i++)
-        text = arena_format(sema->arena, "%s%s%.0f", text, i ? ", " : "", constant->choices[i]);
+        text = arena_format(sema->arena, "%s%s%s", text, i ? ", " : "",
+                            constant_text(sema->arena, constant, constant->choices[i]));
     return text;
 }
 
@@ -185,8 +182,7 @@ static Expr *tuned_value(Sema *sema, const Ast *ast, Expr *value, const Constant
     DiagItem *item = diag_error(sema->diag, use->span, "tuned-value", "%s is not among the values of '%s'",
                                 use->text, ast->name);
     diag_note(item, ast->span, "'%s' is declared here", ast->name);
-    diag_help(item, "it may be %s: has the schedule changed? tune it again",
-              is_bool ? "true or false" : choices_text(sema, constant));
+    diag_help(item, "it may be %s: has the schedule changed? tune it again", choices_text(sema, constant));
     return NULL;
 }
 
@@ -201,6 +197,7 @@ Expr *tune_constant(Sema *sema, Scope *scope, const Ast *ast, Expr *value, bool 
         return value;
     }
     constant->choices = arena_array(sema->arena, double, MAX_CHOICES);
+    constant->elem = elem;
     bool good = add_choice(sema, ast, ast->a, value, constant);
     for (const Ast *choice = ast->list; choice && good; choice = choice->next) {
         Expr *other = sema_expr(sema, scope, choice);

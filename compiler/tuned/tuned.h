@@ -18,7 +18,11 @@
 
 #include "grammar/diag.h"
 
-enum { TUNED_MAX_VALUES = 128, TUNED_MAX_ENTRIES = 256 }; // lines of a kind in an entry; entries in a file
+enum {
+    TUNED_MAX_VALUES = 128,  // lines of a kind in an entry
+    TUNED_MAX_ENTRIES = 256, // of a file
+    TUNED_MAX_NOTE = 900,    // bytes of what is said for the reader
+};
 
 typedef struct {
     const char *name, *text;
