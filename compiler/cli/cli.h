@@ -50,6 +50,7 @@ typedef struct {
     bool no_poison;
     // `tune`.
     const char *measure;
+    bool exhaustive;
     int64_t limit_time, rounds; // seconds, -1: not given
     NamedNumber *numbers;       // options that no table names: extents of the kernel's dims
     int number_count, number_capacity;

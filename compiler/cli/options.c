@@ -78,6 +78,8 @@ static const Option OPTIONS[] = {
      "time (default), or instructions, which a simulated device counts"},
     {"--rounds", "N", OPTION_NUMBER, FOR_TUNE, FIELD(rounds),
      "bursts of launches of each kernel, of which the median counts (default 11)"},
+    {"--exhaustive", NULL, OPTION_FLAG, FOR_TUNE, FIELD(exhaustive),
+     "tries all combinations, however many; else, if there are more than 32, one constant after the other"},
     {"--limit-time", "SECONDS", OPTION_NUMBER, FOR_TUNE, FIELD(limit_time),
      "builds nothing more after that long, and takes the best so far"},
     {"--help", NULL, OPTION_FLAG, FOR_ALL, FIELD(help), "this text"},

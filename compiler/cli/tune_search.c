@@ -121,11 +121,12 @@ int tune_search(Tune *tune, TuneVariant **best) {
     if (status)
         return status;
     if ((*best)->left_out) {
-        fprintf(stderr, "jfac: error: the default can't be measured: %s\n", (*best)->left_out);
+        if (!(*best)->is_wrong) // told
+            fprintf(stderr, "jfac: error: the default can't be measured: %s\n", (*best)->left_out);
         return (*best)->is_wrong ? STATUS_MISMATCH : STATUS_INPUT;
     }
     add(tune, &group, *best);
-    if (combinations(tune) > FEW) {
+    if (!tune->options->exhaustive && combinations(tune) > FEW) {
         status = race(tune, &group, best); // so that the default is measured even if nothing else is
         return status ? status : try_each(tune, best);
     }

@@ -87,13 +87,12 @@ static const char *keep(const Tune *tune, const char *text) {
     return arena_copy(tune->options->arena, text, strlen(text));
 }
 
-static const char *first_error(const Session *session) {
+static const char *first_error(const Tune *tune, const Session *session) {
     for (const DiagItem *item = jfac_diag(session->jfac)->items; item; item = item->next)
         if (item->severity == DIAG_ERROR)
-            return item->text;
-    return session->message ? arena_format(session->jfac ? jfac_plan(session->jfac)->arena : NULL,
-                                           "internal error: %s", session->message)
-                            : "the compilation failed without a reason";
+            return keep(tune, item->text);
+    return arena_format(tune->options->arena, "internal error: %s",
+                        session->message ? session->message : "the compilation failed without a reason");
 }
 
 static void read_values(const Tune *tune, const Session *session, TuneVariant *variant) {
@@ -120,7 +119,7 @@ static TuneVariant *find_variant(const Tune *tune, const TuneVariant *like) {
 static const void *make_image(const Tune *tune, Session *session, const CliOptions *options,
                               TuneVariant *variant, size_t *bytes, int *status) {
     if (!jfac_lower(session->jfac, &session->options, &session->message)) {
-        variant->left_out = keep(tune, first_error(session));
+        variant->left_out = first_error(tune, session);
         return NULL;
     }
     const char *ptx = jfac_ptx(session->jfac), *message = NULL;
