@@ -176,9 +176,9 @@ static int build(Session *session, CliOptions *options, const Form *form) {
     size_t length;
     EmitReport report = {0};
     const char *bytes = form->make(session, options, &length, &report, &status);
+    session_tell_tuned(session);
     if (!bytes)
         return status;
-    session_tell_tuned(session);
     const char *path = output_name(session, options, form), *message;
     fflush(stdout);
     if (!file_write_whole(path, bytes, length, &message)) {

@@ -99,8 +99,8 @@ int session_status(Session *session, bool step_is_good) {
 void session_tell_tuned(const Session *session) {
     const SemaParts *parts = jfac_parts(session->jfac);
     const char *file = session->options.tuned;
-    if (!file || !jfac_plan(session->jfac))
-        return;
+    if (!file || (!parts->tuned && !parts->tuned_missing))
+        return; // not asked for, or never read
     if (!parts->tuned) {
         fprintf(stderr, "jfac: not tuned: %s %s; the defaults are used\n", file, parts->tuned_missing);
         return;

@@ -42,13 +42,6 @@ static Define *find_define(Sema *sema, const char *name) {
     return NULL;
 }
 
-bool declare_is_given(const Sema *sema, const char *name) {
-    for (int i = 0; i < sema->options->define_count; i++)
-        if (sema->defines[i].name && !strcmp(sema->defines[i].name, name))
-            return true;
-    return false;
-}
-
 static Constant *add_constant(Sema *sema, const char *name, const Expr *value, const char *text, Span span) {
     if (!declare_grows(sema, sema->plan->constant_count, span, "constants"))
         return NULL;

@@ -136,7 +136,6 @@ const char *sema_math_name(int i); // the functions of the language; NULL: no mo
 bool declare_grows(Sema *sema, int count, Span span, const char *what);
 Elem declare_find_elem(Sema *sema, Scope *scope, const char *name, Span span);
 void declare_const(Sema *sema, Scope *scope, const Ast *ast, bool overridable);
-bool declare_is_given(const Sema *sema, const char *name); // by -D
 void declare_function(Sema *sema, Scope *scope, const Ast *ast);
 void declare_misplaced(Sema *sema, const Ast *item, const char *where);
 void declare_family(Sema *sema);

@@ -23,6 +23,20 @@ static const Constant *find_constant(const Sema *sema, const char *name) {
     return NULL;
 }
 
+static const Define *find_define(const Sema *sema, const char *name) {
+    for (int i = 0; i < sema->options->define_count; i++)
+        if (sema->defines[i].name && !strcmp(sema->defines[i].name, name))
+            return &sema->defines[i];
+    return NULL;
+}
+
+// -D K=32+32 says what a line says as 64.
+static bool says_same(Sema *sema, const Define *define, const char *text) {
+    bool is_number = define->value && expr_is_constant(define->value) && define->value->kind != X_BOOL;
+    return tuned_is_equal(text, is_number ? arena_format(sema->arena, "%.9g", expr_constant(define->value))
+                                          : define->text);
+}
+
 // What an entry was tuned with that this compilation hasn't, or the reverse; NULL: they agree. Constants of
 // the kernel are all known; of the schedule's, which are not, those count that -D says.
 static const char *difference(Sema *sema, const TunedEntry *entry) {
@@ -36,7 +50,8 @@ static const char *difference(Sema *sema, const TunedEntry *entry) {
     }
     for (int i = 0; i < entry->when_count; i++) {
         const TunedValue *value = &entry->when[i];
-        if (!find_constant(sema, value->name) && !declare_is_given(sema, value->name))
+        const Define *given = find_define(sema, value->name);
+        if (!find_constant(sema, value->name) && !(given && says_same(sema, given, value->text)))
             return arena_format(sema->arena, "was tuned with -D %s=%s", value->name, value->text);
     }
     for (int i = 0; i < sema->options->define_count; i++) {
@@ -44,8 +59,7 @@ static const char *difference(Sema *sema, const TunedEntry *entry) {
         if (!define->name || find_constant(sema, define->name) ||
             find_value(entry->use, entry->use_count, define->name))
             continue;
-        const TunedValue *value = find_value(entry->when, entry->when_count, define->name);
-        if (!value || !tuned_is_equal(value->text, define->text))
+        if (!find_value(entry->when, entry->when_count, define->name))
             return arena_format(sema->arena, "was not tuned with -D %s=%s", define->name, define->text);
     }
     return NULL;
@@ -216,7 +230,7 @@ void tune_check_used(Sema *sema) {
     for (int i = 0; entry && i < entry->use_count; i++) {
         const TunedValue *use = &entry->use[i];
         const Constant *constant = find_constant(sema, use->name);
-        if (sema->tuned_used[i] || (constant && declare_is_given(sema, use->name)))
+        if (sema->tuned_used[i] || (constant && find_define(sema, use->name)))
             continue;
         DiagItem *item =
             constant
