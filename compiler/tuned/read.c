@@ -139,6 +139,8 @@ static bool read_rest(Reader *reader, const char **text) {
     if (*text)
         return fail(reader, span, "this is said twice");
     *text = text_of(reader, span);
+    if (span.end - span.start > TUNED_MAX_NOTE) // with what stands before it, a line must not grow too long
+        return fail(reader, span, "more than %d characters", TUNED_MAX_NOTE);
     return **text || fail(reader, span, "nothing is said");
 }
 

@@ -24,7 +24,7 @@ bool tuned_is_equal(const char *a, const char *b) {
     char *end_a, *end_b;
     double x = strtod(a, &end_a), y = strtod(b, &end_b);
     bool are_numbers = end_a != a && end_b != b && !*end_a && !*end_b;
-    return are_numbers ? x == y : !strcmp(a, b);
+    return !strcmp(a, b) || (are_numbers && x == y);
 }
 
 // Lines of the same kind stand in any order.

@@ -93,6 +93,13 @@ static void empty_and_windows_files_are_read(void **state) {
     assert_string_equal(entries->device, "d");
 }
 
+static void values_are_compared_as_numbers_where_they_are(void **state) {
+    (void)state;
+    assert_true(tuned_is_equal("0.50", "0.5") && tuned_is_equal("bf16", "bf16") &&
+                tuned_is_equal("nan", "nan"));
+    assert_false(tuned_is_equal("1", "2") || tuned_is_equal("bf16", "f16") || tuned_is_equal("1", "1x"));
+}
+
 static TunedEntry *entry_for(const char *kernel, const char *device, const char *head_dim, const char *n) {
     TunedEntry *entry = tuned_new(arena);
     entry->kernel = kernel;
@@ -184,6 +191,10 @@ static void there_are_limits(void **state) {
         end += sprintf(end, "kernel k%d\nschedule s\ntarget t\ndevice d\nend\n", i);
     assert_non_null(
         strstr(parse(text, strlen(text), &entries), "t.tuned:1281:1: error: more than 256 entries"));
+    end = text + sprintf(text, "kernel k\ndevice ");
+    memset(end, 'd', TUNED_MAX_NOTE + 1);
+    assert_non_null(strstr(parse(text, (size_t)(end - text) + TUNED_MAX_NOTE + 1, &entries),
+                           "t.tuned:2:8: error: more than 900 characters"));
     memset(text, '#', 1001);
     assert_non_null(strstr(parse(text, 1001, &entries), "t.tuned:1:1: error: a line has at most 1000 bytes"));
     free(text);
@@ -221,6 +232,7 @@ int main(void) {
         cmocka_unit_test(a_file_says_entries_in_order),
         cmocka_unit_test(what_is_written_is_read_as_the_same),
         cmocka_unit_test(empty_and_windows_files_are_read),
+        cmocka_unit_test(values_are_compared_as_numbers_where_they_are),
         cmocka_unit_test(an_entry_takes_the_place_of_the_one_for_the_same),
         cmocka_unit_test(what_is_wrong_is_told_at_its_place),
         cmocka_unit_test(there_are_limits),
