@@ -22,12 +22,11 @@ const char *tune_value_text(const Tune *tune, int k, double value) {
     return isnan(value) ? "?" : constant_text(tune->options->arena, constant_of(tune, k), value);
 }
 
-const char *tune_variant_text(const Tune *tune, const TuneVariant *variant, bool only_set) {
+const char *tune_variant_text(const Tune *tune, const TuneVariant *variant) {
     const char *text = "";
     for (int k = 0; k < tune->constant_count; k++)
-        if (!only_set || variant->point.is_set[k])
-            text = arena_format(tune->options->arena, "%s%s%s=%s", text, *text ? ", " : "",
-                                tune_constant_name(tune, k), tune_value_text(tune, k, variant->values[k]));
+        text = arena_format(tune->options->arena, "%s%s%s=%s", text, *text ? ", " : "",
+                            tune_constant_name(tune, k), tune_value_text(tune, k, variant->values[k]));
     return text;
 }
 
@@ -87,21 +86,24 @@ static void print_result(const Tune *tune, const TuneVariant *best, const char *
     if (wrong)
         printf(", %d WRONG", wrong);
     printf("%s\nbest: %s%s, written to %s\n", tune_is_late(tune) ? ", no time for more" : "",
-           tune_variant_text(tune, best, false), best == tune->variants[0] ? " (the default)" : "", path);
+           tune_variant_text(tune, best), best == tune->variants[0] ? " (the default)" : "", path);
 }
 
 // ---------------------------------------------------------------- the problems
 
-// Elements that a family computes for each of its sequences, as far as axes and dims tell.
+// Elements that a family computes for sequence s, as far as axes tell.
+static double work_of(const RunProblem *problem, int64_t s) {
+    double product = 1;
+    for (int i = 0; i < problem->plan->axis_count; i++)
+        product *= problem->lengths[i][s];
+    return product;
+}
+
 static double work(const RunProblem *problem) {
     const Plan *plan = problem->plan;
     double sum = 0;
-    for (int64_t s = 0; s < problem->sequences; s++) {
-        double product = 1;
-        for (int i = 0; i < plan->axis_count; i++)
-            product *= problem->lengths[i][s];
-        sum += product;
-    }
+    for (int64_t s = 0; s < problem->sequences; s++)
+        sum += work_of(problem, s);
     for (int i = 0; i < plan->dim_count; i++)
         sum *= plan->dims[i].divides < 0 ? (double)problem->dims[i] : 1;
     return sum;
@@ -120,32 +122,58 @@ static bool halve(RunProblem *problem, int32_t keep) {
     return is_smaller;
 }
 
-// The measured problem made small enough for the reference, which runs on the CPU: its first sequences, with
-// lengths that are halved until it is. Lengths that were equal stay so.
+typedef struct {
+    double work;
+    int64_t number;
+} Sequence;
+
+static int heaviest_first(const void *left, const void *right) {
+    const Sequence *a = left, *b = right;
+    if (a->work != b->work)
+        return a->work < b->work ? 1 : -1;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+// `count` of the measured sequences: the heaviest, and others evenly from those after it.
+static void choose_sequences(Tune *tune, const Sequence *sorted, int64_t count) {
+    RunProblem *problem = &tune->checked;
+    problem->sequences = count;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t from = sorted[i * tune->measured.sequences / count].number;
+        for (int axis = 0; axis < problem->plan->axis_count; axis++)
+            problem->wide_lengths[axis][i] = problem->lengths[axis][i] = tune->measured.lengths[axis][from];
+    }
+}
+
+// The measured problem made small enough for the reference, which runs on the CPU: some of its sequences,
+// then lengths halved. Lengths that were equal stay so, and long ones remain longer than what all stages of a
+// schedule hold.
 static void make_checked(Tune *tune) {
-    enum { MOST_SEQUENCES = 16, SHORTEST = 64 };
-    static const double MOST_WORK = 1 << 22;
+    enum { MOST_SEQUENCES = 16, FEWEST_SEQUENCES = 2, SHORTEST = 64 };
+    static const double MOST_WORK = 1 << 24;
     Arena *arena = tune->options->arena;
     const Plan *plan = tune->measured.plan;
     RunProblem *problem = &tune->checked;
+    int64_t all = tune->measured.sequences, count = all < MOST_SEQUENCES ? all : MOST_SEQUENCES;
+    Sequence *sorted = arena_array(arena, Sequence, all + 1);
+    for (int64_t s = 0; s < all; s++)
+        sorted[s] = (Sequence){work_of(&tune->measured, s), s};
+    qsort(sorted, (size_t)all, sizeof *sorted, heaviest_first);
     *problem = tune->measured;
-    problem->sequences = problem->sequences > MOST_SEQUENCES ? MOST_SEQUENCES : problem->sequences;
     problem->lengths = arena_array(arena, int32_t *, plan->axis_count);
     problem->wide_lengths = arena_array(arena, int64_t *, plan->axis_count);
     for (int i = 0; i < plan->axis_count; i++) {
-        problem->lengths[i] = arena_array(arena, int32_t, problem->sequences + 1);
-        problem->wide_lengths[i] = arena_array(arena, int64_t, problem->sequences + 1);
-        for (int64_t s = 0; s < problem->sequences; s++)
-            problem->wide_lengths[i][s] = problem->lengths[i][s] = tune->measured.lengths[i][s];
+        problem->lengths[i] = arena_array(arena, int32_t, count + 1);
+        problem->wide_lengths[i] = arena_array(arena, int64_t, count + 1);
     }
     problem->tensors = arena_array(arena, RunTensor, plan->tensor_count);
     memcpy(problem->tensors, tune->measured.tensors, sizeof *problem->tensors * (size_t)plan->tensor_count);
+    choose_sequences(tune, sorted, count);
     while (work(problem) > MOST_WORK) {
-        if (halve(problem, SHORTEST))
-            continue;
-        if (problem->sequences == 1)
+        if (count > FEWEST_SEQUENCES)
+            choose_sequences(tune, sorted, count /= 2);
+        else if (!halve(problem, SHORTEST))
             break;
-        problem->sequences /= 2;
     }
 }
 

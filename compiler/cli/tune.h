@@ -44,8 +44,8 @@ typedef struct {
 
 const char *tune_constant_name(const Tune *tune, int k);
 const char *tune_value_text(const Tune *tune, int k, double value);
-// "N=144, STAGES=2"; with `only_set` those alone that the point sets.
-const char *tune_variant_text(const Tune *tune, const TuneVariant *variant, bool only_set);
+// "N=144, STAGES=2"
+const char *tune_variant_text(const Tune *tune, const TuneVariant *variant);
 bool tune_is_late(const Tune *tune);
 
 // ---- tune_variant.c

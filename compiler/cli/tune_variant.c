@@ -27,7 +27,7 @@ static void watch(const Tune *tune, const TuneVariant *variant) {
         return;
     snprintf(hang_message, sizeof hang_message,
              "jfac: error: no end within %d s with %s: the kernel hangs; nothing was written\n", HANG_SECONDS,
-             tune_variant_text(tune, variant, false));
+             tune_variant_text(tune, variant));
     signal(SIGALRM, end_hanging);
     alarm(HANG_SECONDS);
 }
@@ -198,7 +198,7 @@ void tune_unload(Tune *tune) {
 
 // What became of it: a failure of the device leaves nothing to go on with.
 static int judge(Tune *tune, TuneVariant *variant, jfa_status failure, const jfa_error *error) {
-    const char *text = tune_variant_text(tune, variant, false);
+    const char *text = tune_variant_text(tune, variant);
     bool is_fault = failure == JFA_ERROR_LAUNCH;
     jfa_error ignored;
     if (failure && !tune->device.is_simulated && jfa_synchronise(tune->device.device, NULL, &ignored)) {
@@ -240,7 +240,7 @@ static TuneVariant *build(Tune *tune, const TunePoint *point, Session *session, 
     if ((known = find_variant(tune, variant)))
         return known;
     add_variant(tune, variant);
-    fprintf(stderr, "tuning: %s\n", tune_variant_text(tune, variant, false));
+    fprintf(stderr, "tuning: %s\n", tune_variant_text(tune, variant));
     size_t bytes = 0;
     jfa_error error = {0};
     const void *image = make_image(tune, session, options, variant, &bytes, status);
@@ -280,12 +280,16 @@ int tune_measure(Tune *tune, TuneVariant **group, int count) {
     int rounds = tune->counts_instructions ? 1 : (int)tune->options->rounds;
     double *costs = arena_array(tune->options->arena, double, (size_t)rounds *(size_t)count);
     jfa_error error = {0};
-    jfa_status status = JFA_OK;
-    for (int round = 0; !status && round < rounds; round++)
-        for (int i = 0; !status && i < count; i++)
+    jfa_status status;
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < count; i++) {
             status = measure_once(tune, group[i], &costs[i * rounds + round], &error);
-    if (status)
-        return run_status(status, &error);
+            if (status) { // right when it was checked: no other can be trusted to be
+                fprintf(stderr, "jfac: error: with %s the kernel failed; nothing was written\n",
+                        tune_variant_text(tune, group[i]));
+                return run_status(status, &error);
+            }
+        }
     for (int i = 0; i < count; i++) {
         group[i]->cost = timing_median(&costs[i * rounds], rounds);
         group[i]->ratio = group[0]->cost > 0 ? group[i]->cost / group[0]->cost : 1;
