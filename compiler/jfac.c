@@ -133,6 +133,17 @@ static bool check_reference(Jfac *jfac, const JfacOptions *options, const Plan *
     return !has_reference(jfac->parts.family) || reference_check(arena, &jfac->diag, &problem);
 }
 
+static bool read_tuned(Jfac *jfac, const char *path, const TunedEntry **entries) {
+    TunedEntry *read = NULL;
+    const char *reason;
+    int file = source_read(&jfac->sources, path, &reason);
+    if (file < 0)
+        diag_error(&jfac->diag, (Span){-1, 0, 0}, "unreadable-file", "can't read %s: %s", path, reason);
+    bool good = file >= 0 && tuned_parse(jfac->arena, &jfac->diag, file, &read);
+    *entries = read;
+    return good;
+}
+
 static void check(Jfac *jfac, const JfacOptions *options) {
     const Target *target = target_find(options->target);
     if (!target) {
@@ -147,7 +158,13 @@ static void check(Jfac *jfac, const JfacOptions *options) {
         diag_help(item, "the nearest is '%s'", closest ? closest : names[0]);
         return;
     }
-    SemaOptions sema = {target, options->kernel, options->defines, options->define_count};
+    SemaOptions sema = {.target = target,
+                        .kernel = options->kernel,
+                        .defines = options->defines,
+                        .define_count = options->define_count,
+                        .device = options->tuned_device};
+    if (options->tuned && !read_tuned(jfac, options->tuned, &sema.tuned))
+        return;
     Plan *plan = sema_build(jfac->arena, &jfac->diag, jfac->tree, &sema, &jfac->parts);
     if (plan && place_plan(plan, &jfac->diag) && protocol_check(plan, &jfac->diag) &&
         check_reference(jfac, options, plan))
@@ -161,7 +178,7 @@ static void check_what_was_read(Jfac *jfac, const JfacOptions *options) {
         "no-kernel",      "no-schedule",    "unknown-name",      "unknown-type",   "unknown-member",
         "unknown-option", "option-missing", "unknown-parameter", "argument-count", "bad-grid",
         "unknown-slot",   "slot-not-freed", "slot-one-path",     "never-filled",   "role-size",
-        "bad-define",     "not-assignable", "not-indexable",
+        "bad-define",     "not-assignable", "not-indexable",     "tuned-unknown",
     };
     int read = 0;
     for (const DiagItem *item = jfac->diag.items; item; item = item->next)

@@ -16,7 +16,9 @@ typedef struct {
     int include_dir_count;
     const char *const *defines; // "name=value"
     int define_count;
-    int64_t watchdog_ms; // limit of each wait, up to JFA_MOST_WATCHDOG_MS (runtime/manifest.h); 0: none
+    int64_t watchdog_ms;      // limit of each wait, up to JFA_MOST_WATCHDOG_MS (runtime/manifest.h); 0: none
+    const char *tuned;        // NULL: none; the file from which a schedule's constants are taken
+    const char *tuned_device; // NULL: what was tuned on any device fits
 } JfacOptions;
 
 typedef struct {

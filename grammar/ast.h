@@ -29,7 +29,7 @@ typedef enum {
     AST_SCHEDULE, // name, name2 (family), name3 (target), list (items)
     AST_KERNEL,   // name, name2 (family), list (items)
     // --- items
-    AST_CONST,     // name, a
+    AST_CONST,     // name, a, list (other values worth trying; may be empty)
     AST_FUNCTION,  // name, list (parameters: AST_NAME), a (body)
     AST_OPTION,    // name, name2 ("int" or "type"), list (allowed values)
     AST_AXIS,      // name

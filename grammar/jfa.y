@@ -69,7 +69,7 @@ static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const cha
 %token WHERE "where" ROLE "role" WARPS "warps" REGS "regs" LET "let" VAR "var" TAKE "take" PUT "put" FILL "fill"
 %token FREE "free" UPDATE "update" FRESH "fresh" IF "if" ELSE "else" TRUE "true" FALSE "false" INF "inf"
 %token ARROW "=>" TO "->" EQ "==" NE "!=" LE "<=" GE ">=" AND "&&" OR "||" ADD_TO "+=" TRANSPOSED "^T"
-%token <text> NAME "a name" OUT "out" INOUT "inout" PLACE "place" STORE "store"
+%token <text> NAME "a name" OUT "out" INOUT "inout" PLACE "place" STORE "store" TUNE "tune"
 %token <integer> INTEGER "an integer"
 %token <real> REAL "a number"
 
@@ -79,7 +79,7 @@ static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const cha
 %type <integer> pipe_kind
 %type <node> top_items top_item braced_items items item statements statement block else_part
 %type <node> expression arguments argument_list names name_list binds bind replica dims type shape default_value bound
-%type <node> value target argument where_part fresh_part modifiers regs_part from_type expression_list roles
+%type <node> value target argument where_part fresh_part modifiers regs_part from_type constant tune_part expression_list roles
 
 %right '?' ':'
 %left OR
@@ -98,7 +98,7 @@ start:
 | START_EXPRESSION expression       { state->result = $2; }
 ;
 
-name: NAME | OUT | INOUT | PLACE ;
+name: NAME | OUT | INOUT | PLACE | TUNE ;
 role_name: name | STORE ;
 
 top_items:
@@ -170,8 +170,12 @@ item:
 ;
 
 from_type:
-  name '=' expression               { $$ = named(state, AST_CONST, @$, $1, @1); $$->a = $3; }
-| from_type ',' name '=' expression { Ast *more = named(state, AST_CONST, @5, $3, @3); more->a = $5; $$ = ast_append($1, more); }
+  constant
+| from_type ',' constant            { $$ = ast_append($1, $3); }
+;
+
+constant:
+  name '=' expression tune_part     { $$ = named(state, AST_CONST, @$, $1, @1); $$->a = $3; $$->list = $4; }
 ;
 
 value:
@@ -195,6 +199,7 @@ is_optional: %empty { $$ = false; } | OPTIONAL { $$ = true; } ;
 pipe_kind: %empty { $$ = PIPE_PLAIN; } | IN PLACE { $$ = PIPE_IN_PLACE; } | MULTICAST { $$ = PIPE_MULTICAST; } ;
 bound: %empty { $$ = NULL; } | '>' INTEGER { $$ = make(state, AST_INT, @2); $$->integer = $2; } ;
 default_value: %empty { $$ = NULL; } | '=' expression { $$ = $2; } ;
+tune_part: %empty { $$ = NULL; } | TUNE '(' expression_list ')' { $$ = $3; } ;
 where_part: %empty { $$ = NULL; } | WHERE expression { $$ = $2; } ;
 fresh_part: %empty { $$ = NULL; } | FRESH IF expression { $$ = $3; } ;
 regs_part: %empty { $$ = NULL; } | ',' expression REGS { $$ = $2; } ;

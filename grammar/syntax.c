@@ -114,7 +114,7 @@ static bool is_found(const Mismatch *mismatch, const char *token) {
 
 // Words that are names too, where a name can stand.
 static bool is_soft_word(const char *token) {
-    static const char *const WORDS[] = {"out", "inout", "place", "store"};
+    static const char *const WORDS[] = {"out", "inout", "place", "store", "tune"};
     for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++)
         if (!strcmp(WORDS[i], token))
             return true;

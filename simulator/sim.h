@@ -57,6 +57,10 @@ void jfa_sim_on_progress(void *device, SimProgress progress, void *context);
 // The fault that ended the device's last launch; kind SIM_FAULT_NONE: it ended well.
 const SimFault *jfa_sim_last_fault(void *device);
 
+// Instructions that the warps of the device's last launch executed; those that wait count once a look. The
+// same seed gives the same number.
+uint64_t jfa_sim_executed(void *device);
+
 const char *jfa_sim_fault_name(SimFaultKind kind);
 
 #endif

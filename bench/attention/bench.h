@@ -3,6 +3,7 @@
 #define JFA_BENCH_ATTENTION_BENCH_H
 
 #include "runtime/jfa.h"
+#include "timing/timing.h"
 
 enum { BENCH_NAME_BYTES = 64, BENCH_MAX_SHAPES = 256, BENCH_MAX_VARIANTS = 32 };
 enum { BENCH_SAMPLES = 64 }; // rows of O and LSE that are checked
@@ -61,7 +62,7 @@ typedef struct {
     uint64_t addresses[TENSOR_COUNT];
     Variant variants[BENCH_MAX_VARIANTS];
     int variant_count;
-    jfa_event *start, *end;
+    Timing timing;
 } Session;
 
 jfa_status session_open(Session *session, const char *device, const char *folder, jfa_error *err);

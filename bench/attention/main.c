@@ -105,11 +105,6 @@ static void end_hanging(int signal_number) {
 
 // ---------------------------------------------------------------- the table
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double tflops(const Shape *shape, double milliseconds) {
     return milliseconds > 0 ? shape->flop / milliseconds / 1e9 : 0;
 }
@@ -142,8 +137,7 @@ static bool bench_shape(Session *session, const Options *options, const Shape *s
         const Variant *variant = session_find(session, shape, options->variants[v]);
         if (!variant)
             continue;
-        qsort(times[v], (size_t)options->rounds, sizeof times[v][0], ascending);
-        double median = times[v][options->rounds / 2];
+        double median = timing_median(times[v], options->rounds); // sorts
         printf("%s,%s,%.5f,%.5f,%.1f,%.3f\n", shape->name, variant->name, median, times[v][0],
                tflops(shape, median), variant->error);
     }

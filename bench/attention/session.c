@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_ELEMENTS = 1 << 22, MAX_LAUNCHES = 500 };
-// A burst is long beside the events' resolution and the clock's ramp, and short enough for many rounds.
-static const double BURST_MS = 20, WARM_UP_MS = 100;
+enum { CHUNK_ELEMENTS = 1 << 22 };
 static const int POISON = 0xFF; // NaN in bf16 and f32: what the kernel leaves out can't pass for a result
 
 static jfa_status fail(jfa_error *err, jfa_status status, const char *message, const char *name) {
@@ -154,20 +152,6 @@ static void unload(Variant *variant) {
 
 // ---------------------------------------------------------------- launches
 
-static jfa_status time_launches(Session *session, const Variant *variant, int launches, double *milliseconds,
-                                jfa_error *err) {
-    float elapsed = 0;
-    jfa_status status = jfa_event_record(session->start, NULL, err);
-    for (int i = 0; !status && i < launches; i++)
-        status = jfa_launch(variant->plan, NULL, err);
-    if (!status)
-        status = jfa_event_record(session->end, NULL, err);
-    if (!status)
-        status = jfa_event_elapsed(session->start, session->end, &elapsed, err);
-    *milliseconds = (double)elapsed / launches;
-    return status ? status : jfa_synchronise(session->device, NULL, err);
-}
-
 // One launch into poisoned outputs, compared with float64.
 static jfa_status check(Session *session, Variant *variant, jfa_error *err) {
     jfa_status status = session_fill(session, session->shape, true, err);
@@ -179,22 +163,11 @@ static jfa_status check(Session *session, Variant *variant, jfa_error *err) {
                   : check_outputs(session->device, session->shape, session->addresses, &variant->error, err);
 }
 
-// Enough launches to raise the clock, and how many make a burst.
+// A simulated device has no clock to warm up.
 static jfa_status warm_up(Session *session, Variant *variant, jfa_error *err) {
     variant->launches = 1;
-    if (session->is_simulated)
-        return JFA_OK;
-    double once = 0, total = 0;
-    jfa_status status = JFA_OK;
-    while (!status && total < WARM_UP_MS) {
-        int count = once > 0 ? (int)(BURST_MS / once) + 1 : 1;
-        count = count > MAX_LAUNCHES ? MAX_LAUNCHES : count;
-        status = time_launches(session, variant, count, &once, err);
-        once = once > 1e-3 ? once : 1e-3; // a plan without work takes no time
-        total += once * count;
-        variant->launches = count;
-    }
-    return status;
+    return session->is_simulated ? JFA_OK
+                                 : timing_warm_up(&session->timing, variant->plan, &variant->launches, err);
 }
 
 // ---------------------------------------------------------------- the session
@@ -234,13 +207,9 @@ jfa_status session_time(Session *session, const Shape *shape, const char *name, 
     const Variant *variant = session_find(session, shape, name);
     if (!variant)
         return fail(err, JFA_ERROR_ARGUMENT, "not prepared:", name);
-    // The GPU may have worked for someone else since: what changes hands at the first launch isn't timed.
-    if (!session->is_simulated) {
-        jfa_status status = time_launches(session, variant, variant->launches / 4 + 1, milliseconds, err);
-        if (status)
-            return status;
-    }
-    return time_launches(session, variant, variant->launches, milliseconds, err);
+    return session->is_simulated
+               ? timing_launches(&session->timing, variant->plan, variant->launches, milliseconds, err)
+               : timing_burst(&session->timing, variant->plan, variant->launches, milliseconds, err);
 }
 
 void session_release(Session *session) {
@@ -262,9 +231,7 @@ jfa_status session_open(Session *session, const char *device, const char *folder
     if (!status)
         status = jfa_device_open(device, &session->device, err);
     if (!status)
-        status = jfa_event_create(session->device, &session->start, err);
-    if (!status)
-        status = jfa_event_create(session->device, &session->end, err);
+        status = timing_open(&session->timing, session->device, err);
     if (status)
         session_close(session);
     return status;
@@ -273,9 +240,7 @@ jfa_status session_open(Session *session, const char *device, const char *folder
 void session_close(Session *session) {
     jfa_error err;
     session_release(session);
-    jfa_event_destroy(session->start);
-    jfa_event_destroy(session->end);
-    session->start = session->end = NULL;
+    timing_close(&session->timing);
     if (session->device && jfa_device_close(session->device, &err))
         fprintf(stderr, "bench_attention: %s\n", err.message);
     session->device = NULL;

@@ -90,7 +90,8 @@ static const char *make_ptx(Session *session, CliOptions *options, size_t *lengt
 // Products that ptxas serialised run at about half the speed, which no one who builds a kernel wants to find
 // out by measuring.
 static int check_quality(const EmitReport *report, const CliOptions *options) {
-    if (report->has_c75) {
+    KernelQuality quality = session_quality(report, options->strict);
+    if (quality == QUALITY_SERIALISED) {
         fputs("jfac: error: the tensor core's products don't overlap in this kernel, for the reason above; "
               "nothing "
               "was written\n"
@@ -98,7 +99,7 @@ static int check_quality(const EmitReport *report, const CliOptions *options) {
               stderr);
         return STATUS_INPUT;
     }
-    if (options->strict && report->spill_bytes) {
+    if (quality == QUALITY_SPILLS) {
         fputs("jfac: error: registers are spilled, which --strict doesn't allow; nothing was written\n"
               "help: give the role smaller tiles or more registers\n",
               stderr);
@@ -175,6 +176,7 @@ static int build(Session *session, CliOptions *options, const Form *form) {
     size_t length;
     EmitReport report = {0};
     const char *bytes = form->make(session, options, &length, &report, &status);
+    session_tell_tuned(session);
     if (!bytes)
         return status;
     const char *path = output_name(session, options, form), *message;

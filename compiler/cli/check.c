@@ -13,6 +13,7 @@ static int check(Session *session, const CliOptions *options) {
         return good ? STATUS_GOOD : internal_error("the check failed without a reason");
     }
     int status = session_status(session, good);
+    session_tell_tuned(session);
     if (!status)
         printf("%s: no errors (kernel %s, %s)\n", options->file, jfac_plan(session->jfac)->kernel_name,
                options->target);

@@ -11,12 +11,13 @@ enum {
     STATUS_INPUT = 1,       // errors in the input
     STATUS_USAGE = 2,       // wrong usage
     STATUS_ENVIRONMENT = 3, // no ptxas, a file that can't be written, no such device
-    STATUS_MISMATCH = 4,    // `run`: the kernel's output isn't what it must be
+    STATUS_MISMATCH = 4,    // `run`, `tune`: a kernel's output isn't what it must be
     STATUS_INTERNAL = 70,   // a mistake in jfac (EX_SOFTWARE of sysexits.h)
     STATUS_MEMORY = 71,     // out of memory (EX_OSERR)
 };
 
 #define DEFAULT_TARGET "sm_100a"
+enum { MAX_ROUNDS = 1000 };
 
 typedef struct {
     const char **items;
@@ -40,14 +41,19 @@ typedef struct {
     const char *output; // NULL: the default
     const char *emit;
     bool json, timings, line_info, strict;
-    int64_t watchdog_ms; // -1: not given
+    int64_t watchdog_ms;              // -1: not given
+    const char *tuned, *tuned_device; // NULL: not given
     // `run`.
     const char *device, *against, *lens_file, *image;
     TextList lens, params, broadcast, without;
     int64_t limit, batch, length; // -1: not given
     int64_t seed, seeds;
     bool no_poison;
-    NamedNumber *numbers; // options that no table names: extents of the kernel's dims
+    // `tune`.
+    const char *measure;
+    bool exhaustive;
+    int64_t limit_time, rounds; // seconds, -1: not given
+    NamedNumber *numbers;       // options that no table names: extents of the kernel's dims
     int number_count, number_capacity;
 } CliOptions;
 
@@ -65,6 +71,7 @@ int command_build(CliOptions *options);
 int command_check(CliOptions *options);
 int command_explain(CliOptions *options);
 int command_run(CliOptions *options);
+int command_tune(CliOptions *options);
 int command_version(CliOptions *options);
 
 // ---- options.c
@@ -100,6 +107,15 @@ void session_close(Session *session);
 
 // Prints the diagnostics, sorted, and gives the status that a step's result calls for.
 int session_status(Session *session, bool step_is_good);
+
+// Which constants came from the tuned file, or why none did, on standard error. Nothing if there is no such
+// file.
+void session_tell_tuned(const Session *session);
+
+typedef enum { QUALITY_GOOD, QUALITY_SERIALISED, QUALITY_SPILLS } KernelQuality;
+
+// What makes an assembled kernel not worth having: products that don't overlap, and with `strict` spills.
+KernelQuality session_quality(const EmitReport *report, bool strict);
 
 // Assembles the session's PTX; prints why not. ptxas' remarks are printed as warnings.
 int session_assemble(Session *session, const CliOptions *options, void **cubin, size_t *length,

@@ -19,6 +19,7 @@ static void add_assembly(ExplainReport *explained, const EmitReport *report) {
 
 static int explain(Session *session, CliOptions *options) {
     int status = session_status(session, jfac_lower(session->jfac, &session->options, &session->message));
+    session_tell_tuned(session);
     if (status)
         return status;
     // Without a ptxas the plan is worth showing all the same.

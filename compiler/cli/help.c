@@ -10,7 +10,7 @@ static const char STATUSES[] =
     "  1   errors in the input; each was printed with its place\n"
     "  2   wrong usage\n"
     "  3   the environment: no ptxas, a file that can't be written, no such device\n"
-    "  4   run: the kernel's output is not what it must be\n"
+    "  4   run, tune: a kernel's output is not what it must be\n"
     "  70  a mistake in jfac itself\n"
     "  71  out of memory\n";
 

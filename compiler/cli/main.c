@@ -38,6 +38,16 @@ const Command COMMANDS[] = {
      .run = command_run,
      .takes_file = true,
      .takes_dims = true},
+    {.name = "tune",
+     .summary = "measure what a schedule's constants may be, and keep the fastest for build",
+     .usage = "jfac tune FILE [options]",
+     .examples = "  jfac tune examples/dense.jfa --batch 4 --len 4096 --heads 16 -o dense.tuned\n"
+                 "  jfac build examples/dense.jfa --tuned dense.tuned\n"
+                 "  jfac tune examples/dense.jfa --lens-file lengths.txt -D head_dim=64 -D STAGES=4\n"
+                 "  jfac tune examples/matmul.jfa --measure instructions --lens 'm=64;n=128;k=64'\n",
+     .run = command_tune,
+     .takes_file = true,
+     .takes_dims = true},
     {.name = "version",
      .summary = "show the versions of jfac, LLVM and ptxas, and the targets",
      .usage = "jfac version",

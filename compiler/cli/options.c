@@ -10,8 +10,13 @@
 
 typedef enum { OPTION_FLAG, OPTION_TEXT, OPTION_LIST, OPTION_NUMBER } OptionKind;
 
-enum { FOR_BUILD = 1, FOR_CHECK = 2, FOR_EXPLAIN = 4, FOR_RUN = 8, FOR_VERSION = 16 };
-enum { FOR_FILES = FOR_BUILD | FOR_CHECK | FOR_EXPLAIN | FOR_RUN, FOR_ALL = FOR_FILES | FOR_VERSION };
+enum { FOR_BUILD = 1, FOR_CHECK = 2, FOR_EXPLAIN = 4, FOR_RUN = 8, FOR_VERSION = 16, FOR_TUNE = 32 };
+enum {
+    FOR_ONE = FOR_BUILD | FOR_CHECK | FOR_EXPLAIN | FOR_RUN, // compile a file once
+    FOR_FILES = FOR_ONE | FOR_TUNE,
+    FOR_DEVICES = FOR_RUN | FOR_TUNE,
+    FOR_ALL = FOR_FILES | FOR_VERSION,
+};
 
 typedef struct {
     const char *name;     // with its dashes
@@ -31,6 +36,12 @@ static const Option OPTIONS[] = {
      "overrides a constant of the schedule or a setting of the kernel; may be repeated"},
     {"-I", "FOLDER", OPTION_LIST, FOR_FILES, FIELD(include_dirs),
      "where `use` looks after the file's own folder; jfac's templates are always searched; may be repeated"},
+    {"--tuned", "FILE", OPTION_TEXT, FOR_ONE, FIELD(tuned),
+     "takes the schedule's constants from what jfac tune wrote, if it was tuned for this; -D goes before"},
+    {"--tuned-for", "DEVICE", OPTION_TEXT, FOR_ONE, FIELD(tuned_device),
+     "takes only what was tuned on the device of that name (run: the one it runs on)"},
+    {"-o", "FILE", OPTION_TEXT, FOR_TUNE, FIELD(output),
+     "the tuned file (default: KERNEL.tuned); entries for something else in it are kept"},
     {"-o", "FILE", OPTION_TEXT, FOR_BUILD, FIELD(output),
      "the output (default: KERNEL.cubin, .ptx or .ll; ast and plan are printed); - is standard output"},
     {"--emit", "FORM", OPTION_TEXT, FOR_BUILD, FIELD(emit),
@@ -39,33 +50,43 @@ static const Option OPTIONS[] = {
      "keep source lines in the cubin, for profilers"},
     {"--watchdog", "MS", OPTION_NUMBER, FOR_BUILD | FOR_RUN, FIELD(watchdog_ms),
      "a wait of the kernel that lasts longer ends it, and is told with its role, pipe and line"},
-    {"--strict", NULL, OPTION_FLAG, FOR_BUILD, FIELD(strict), "registers spilled to memory are an error"},
+    {"--strict", NULL, OPTION_FLAG, FOR_BUILD | FOR_TUNE, FIELD(strict),
+     "registers spilled to memory are an error; for tune, a reason to leave a kernel out"},
     {"--timings", NULL, OPTION_FLAG, FOR_BUILD, FIELD(timings),
      "print milliseconds of front end, LLVM and ptxas"},
     {"--json", NULL, OPTION_FLAG, FOR_CHECK, FIELD(json),
      "print the diagnostics as a JSON array on standard output"},
-    {"--device", "NAME", OPTION_TEXT, FOR_RUN, FIELD(device),
-     "sim:sm_100a, sim:sm_90a, cuda:0, ... (default: the target, simulated)"},
+    {"--device", "NAME", OPTION_TEXT, FOR_DEVICES, FIELD(device),
+     "sim:sm_100a, sim:sm_90a, cuda:0, ... (default: the target, simulated; for tune cuda:0)"},
     {"--against", "NAME", OPTION_TEXT, FOR_RUN, FIELD(against),
      "a second device: the same on both, and their outputs side by side"},
-    {"--lens", "LIST", OPTION_LIST, FOR_RUN, FIELD(lens),
+    {"--lens", "LIST", OPTION_LIST, FOR_DEVICES, FIELD(lens),
      "lengths of the sequences: 0,1,127 for all axes, 'q=0,1;k=5,6' for those named"},
-    {"--lens-file", "FILE", OPTION_TEXT, FOR_RUN, FIELD(lens_file), "lengths for all axes, one a line"},
-    {"--limit", "N", OPTION_NUMBER, FOR_RUN, FIELD(limit), "the first N lengths of the file only"},
-    {"--batch", "N", OPTION_NUMBER, FOR_RUN, FIELD(batch), "N sequences of the length that --len says"},
-    {"--len", "N", OPTION_NUMBER, FOR_RUN, FIELD(length), "see --batch"},
-    {"--broadcast", "TENSOR", OPTION_LIST, FOR_RUN, FIELD(broadcast),
+    {"--lens-file", "FILE", OPTION_TEXT, FOR_DEVICES, FIELD(lens_file), "lengths for all axes, one a line"},
+    {"--limit", "N", OPTION_NUMBER, FOR_DEVICES, FIELD(limit), "the first N lengths of the file only"},
+    {"--batch", "N", OPTION_NUMBER, FOR_DEVICES, FIELD(batch), "N sequences of the length that --len says"},
+    {"--len", "N", OPTION_NUMBER, FOR_DEVICES, FIELD(length), "see --batch"},
+    {"--broadcast", "TENSOR", OPTION_LIST, FOR_DEVICES, FIELD(broadcast),
      "all sequences share the rows of this input; may be repeated"},
-    {"--without", "TENSOR", OPTION_LIST, FOR_RUN, FIELD(without),
+    {"--without", "TENSOR", OPTION_LIST, FOR_DEVICES, FIELD(without),
      "leaves out an optional tensor; may be repeated"},
-    {"--param", "NAME=VALUE", OPTION_LIST, FOR_RUN, FIELD(params), "a param of the kernel; may be repeated"},
-    {"--seed", "N", OPTION_NUMBER, FOR_RUN, FIELD(seed),
+    {"--param", "NAME=VALUE", OPTION_LIST, FOR_DEVICES, FIELD(params),
+     "a param of the kernel; may be repeated"},
+    {"--seed", "N", OPTION_NUMBER, FOR_DEVICES, FIELD(seed),
      "of inputs, layout and simulated order of events (default 0)"},
     {"--seeds", "N", OPTION_NUMBER, FOR_RUN, FIELD(seeds), "runs, with seeds from --seed on (default 1)"},
     {"--no-poison", NULL, OPTION_FLAG, FOR_RUN, FIELD(no_poison),
      "tensors lie dense, without NaN between and behind their sequences"},
     {"--image", "FILE", OPTION_TEXT, FOR_RUN, FIELD(image),
      "runs this PTX file or cubin, not what the compiler makes now"},
+    {"--measure", "WHAT", OPTION_TEXT, FOR_TUNE, FIELD(measure),
+     "time (default), or instructions, which a simulated device counts"},
+    {"--rounds", "N", OPTION_NUMBER, FOR_TUNE, FIELD(rounds),
+     "bursts of launches of each kernel, of which the median counts (default 11)"},
+    {"--exhaustive", NULL, OPTION_FLAG, FOR_TUNE, FIELD(exhaustive),
+     "tries all combinations, however many; else, if there are more than 32, one constant after the other"},
+    {"--limit-time", "SECONDS", OPTION_NUMBER, FOR_TUNE, FIELD(limit_time),
+     "builds nothing more after that long, and takes the best so far"},
     {"--help", NULL, OPTION_FLAG, FOR_ALL, FIELD(help), "this text"},
     {"-h", NULL, OPTION_FLAG, FOR_ALL, FIELD(help), NULL},
 };
@@ -75,7 +96,11 @@ static int command_bit(const Command *command) {
     static const struct {
         const char *name;
         int bit;
-    } BITS[] = {{"build", FOR_BUILD}, {"check", FOR_CHECK}, {"explain", FOR_EXPLAIN}, {"run", FOR_RUN}};
+    } BITS[] = {{"build", FOR_BUILD},
+                {"check", FOR_CHECK},
+                {"explain", FOR_EXPLAIN},
+                {"run", FOR_RUN},
+                {"tune", FOR_TUNE}};
     for (size_t i = 0; i < sizeof BITS / sizeof BITS[0]; i++)
         if (!strcmp(BITS[i].name, command->name))
             return BITS[i].bit;
@@ -239,7 +264,8 @@ static bool read_word(Reader *reader, const char *word, bool *only_files) {
 bool options_parse(CliOptions *options, const Command *command, int argc, char **argv) {
     options->emit = "cubin";
     options->seeds = 1;
-    options->limit = options->batch = options->length = options->watchdog_ms = -1;
+    options->limit = options->batch = options->length = options->limit_time = options->watchdog_ms = -1;
+    options->rounds = 11;
     Reader reader = {options, command, argc, 0, argv};
     bool only_files = false;
     while (reader.at < argc) {
@@ -249,6 +275,10 @@ bool options_parse(CliOptions *options, const Command *command, int argc, char *
     }
     if (options->seeds == 0) {
         usage_error("--seeds wants at least 1");
+        return false;
+    }
+    if (options->rounds < 1 || options->rounds > MAX_ROUNDS) {
+        usage_error("--rounds wants 1 to %d", MAX_ROUNDS);
         return false;
     }
     if (options->seed > INT64_MAX - options->seeds) {

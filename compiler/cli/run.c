@@ -55,16 +55,21 @@ static int run_seed(RunDevice *device, RunDevice *other, RunProblem *problem, Se
     // Layouts alternate: sequences close to each other, so that a neighbour's rows lie behind the last one,
     // and rows of no one in between.
     bool spread = !options->no_poison && seed % 2 == 0;
-    double milliseconds = 0;
+    RunRow row = {.device = options->device, .seed = seed};
+    RunReference reference = {0};
+    jfa_error error = {0};
     int status = STATUS_MEMORY;
     if (run_make_tensors(problem, (uint64_t)seed, !options->no_poison, spread))
         status = other ? run_on_other(other, problem, seed) : STATUS_GOOD;
     if (!status)
-        status = run_on_device(device, problem, seed, &milliseconds);
+        status = run_status(run_on_device(device, problem, seed, &row.milliseconds, &error), &error);
     if (!status)
-        status = run_verify(problem, session, options, seed, milliseconds);
+        status = run_reference(problem, session, options, &reference);
+    if (!status && !run_compare(problem, &reference, &row))
+        status = STATUS_MISMATCH;
     if (!status && other)
         status = run_compare_devices(problem, options);
+    run_free_reference(&reference);
     run_free_tensors(problem);
     return status;
 }
@@ -87,11 +92,13 @@ static int load(Session *session, RunDevice *device, const CliOptions *options) 
     const void *image = NULL;
     size_t bytes = 0;
     int status = make_image(session, device, options, &image, &bytes);
-    return status ? status : run_load(device, image, bytes);
+    jfa_error error = {0};
+    return status ? status : run_status(run_load(device, image, bytes, &error), &error);
 }
 
 static int run(Session *session, RunDevice *device, RunDevice *other, CliOptions *options) {
     int status = session_status(session, jfac_lower(session->jfac, &session->options, &session->message));
+    session_tell_tuned(session);
     RunProblem problem;
     if (!status)
         status = run_read_problem(&problem, jfac_plan(session->jfac), options);
@@ -120,6 +127,9 @@ int command_run(CliOptions *options) {
     }
     if (!options->target)
         options->target = jfa_device_get_props(device.device)->arch;
+    // What was tuned on another GPU is not for this one; a simulated one has nothing of its own.
+    if (!device.is_simulated && !options->tuned_device)
+        options->tuned_device = jfa_device_get_props(device.device)->name;
     Session session;
     status = session_open(&session, options);
     if (!status)

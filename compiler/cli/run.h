@@ -22,7 +22,7 @@ typedef struct {
     unsigned char *before, *after; // as sent to the device, as it came back (outputs)
     unsigned char *other;          // as it came back from a second device, or NULL
     int64_t other_written;         // elements that it changed
-    double bound;                  // run_verify: of the difference from the reference (outputs)
+    double bound;                  // run_compare: of the difference from the reference (outputs)
     uint64_t address;              // on the device, of the first guard; 0: none
 } RunTensor;
 
@@ -63,24 +63,50 @@ typedef struct {
 } RunDevice;
 
 int run_begin(void); // once, before a device is opened
-int run_open(RunDevice *device, const char *name);
-int run_load(RunDevice *device, const void *image, size_t bytes);
+// What a failure of the runtime means for jfac's exit status; its message is printed.
+int run_status(jfa_status status, const jfa_error *error);
+double run_now_ms(void);
+
+int run_open(RunDevice *device, const char *name); // a status; messages are printed
 void run_close(RunDevice *device);
+
+jfa_status run_load(RunDevice *device, const void *image, size_t bytes, jfa_error *error);
+void run_unload(RunDevice *device);
+// Tensors to the device, with their guards; they stay until they are released, also after a failure.
+jfa_status run_send(RunDevice *device, RunProblem *problem, jfa_error *error);
+void run_release(RunDevice *device, RunProblem *problem);
+jfa_status run_plan(RunDevice *device, const RunProblem *problem, jfa_plan **plan, jfa_error *error);
 // Copies tensors to the device, plans, launches once, copies outputs and inputs back. *milliseconds: the
 // launch.
-int run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds);
+jfa_status run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds,
+                         jfa_error *error);
 
 // ---- run_against.c
 
 // Runs on a second device, before run_on_device, and keeps its outputs.
 int run_on_other(RunDevice *other, RunProblem *problem, int64_t seed);
-// Says how far apart the outputs are; after run_verify.
+// Says how far apart the outputs are; after run_compare.
 int run_compare_devices(const RunProblem *problem, const CliOptions *options);
 
 // ---- run_verify.c
 
-// Evaluates the reference, compares all outputs, looks for stray writes, prints a row for each output.
-int run_verify(RunProblem *problem, Session *session, const CliOptions *options, int64_t seed,
-               double milliseconds);
+typedef struct {
+    ReferenceResults exact, rounded;
+} RunReference;
+
+// Evaluates the reference on what the inputs hold. A status; messages are printed. Freed in any case.
+int run_reference(const RunProblem *problem, Session *session, const CliOptions *options,
+                  RunReference *reference);
+void run_free_reference(RunReference *reference);
+
+typedef struct {
+    const char *device;
+    int64_t seed;
+    double milliseconds;
+} RunRow;
+
+// Compares all outputs with the reference, looks for stray writes, and tells of them. Prints a row for each
+// output unless `row` is NULL. Is all right?
+bool run_compare(RunProblem *problem, const RunReference *reference, const RunRow *row);
 
 #endif

@@ -14,7 +14,7 @@ static bool is_output(const RunTensor *tensor) {
     return tensor->is_given && tensor->declared->direction != TENSOR_IN;
 }
 
-// Elements that the kernel gave a value; run_verify accepts them into `before`, so they are counted first.
+// Elements that the kernel gave a value; run_compare accepts them into `before`, so they are counted first.
 static int64_t count_written(const RunTensor *tensor) {
     size_t width = (size_t)elem_bytes(tensor->declared->elem);
     int64_t count = 0;
@@ -41,7 +41,8 @@ static bool set_aside(RunProblem *problem) {
 
 int run_on_other(RunDevice *other, RunProblem *problem, int64_t seed) {
     double milliseconds;
-    int status = run_on_device(other, problem, seed, &milliseconds);
+    jfa_error error = {0};
+    int status = run_status(run_on_device(other, problem, seed, &milliseconds, &error), &error);
     if (!status && !set_aside(problem)) {
         fprintf(stderr, "jfac: out of memory for a second device's outputs\n");
         status = STATUS_MEMORY;

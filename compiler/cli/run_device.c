@@ -25,7 +25,7 @@ static const int STATUS_OF[JFA_STATUS_COUNT] = {
     [JFA_ERROR_LAUNCH] = STATUS_MISMATCH,
 };
 
-static int report(jfa_status status, const jfa_error *error) {
+int run_status(jfa_status status, const jfa_error *error) {
     if (status == JFA_OK)
         return STATUS_GOOD;
     if (STATUS_OF[status] == STATUS_INTERNAL)
@@ -34,7 +34,7 @@ static int report(jfa_status status, const jfa_error *error) {
     return STATUS_OF[status];
 }
 
-static double now_ms(void) {
+double run_now_ms(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
@@ -52,7 +52,7 @@ typedef struct {
 static void show_progress(void *context, uint64_t done, uint64_t total) {
     enum { TERMINAL_MS = 200, LOG_MS = 10000 };
     Progress *progress = context;
-    double now = now_ms();
+    double now = run_now_ms();
     if (now - progress->last_ms < (progress->is_terminal ? TERMINAL_MS : LOG_MS))
         return;
     progress->last_ms = now;
@@ -72,28 +72,31 @@ static void end_progress(const Progress *progress) {
 int run_begin(void) {
     jfa_error error = {0};
     jfa_status status = jfa_sim_register(&error);
-    return report(status, &error);
+    return run_status(status, &error);
 }
 
 int run_open(RunDevice *device, const char *name) {
     jfa_error error = {0};
     device->is_simulated = !strncmp(name, "sim:", 4);
     jfa_status status = jfa_device_open(name, &device->device, &error);
-    return report(status, &error);
+    return run_status(status, &error);
 }
 
-int run_load(RunDevice *device, const void *image, size_t bytes) {
+jfa_status run_load(RunDevice *device, const void *image, size_t bytes, jfa_error *error) {
+    jfa_status status = jfa_module_load(device->device, image, bytes, &device->module, error);
+    return status ? status : jfa_kernel_get(device->module, NULL, &device->kernel, error);
+}
+
+void run_unload(RunDevice *device) {
     jfa_error error = {0};
-    jfa_status status = jfa_module_load(device->device, image, bytes, &device->module, &error);
-    if (status == JFA_OK)
-        status = jfa_kernel_get(device->module, NULL, &device->kernel, &error);
-    return report(status, &error);
+    if (device->module && jfa_module_unload(device->module, &error) != JFA_OK)
+        fprintf(stderr, "jfac: %s\n", error.message);
+    device->module = NULL;
 }
 
 void run_close(RunDevice *device) {
     jfa_error error = {0};
-    if (device->module && jfa_module_unload(device->module, &error) != JFA_OK)
-        fprintf(stderr, "jfac: %s\n", error.message);
+    run_unload(device);
     if (device->device && jfa_device_close(device->device, &error) != JFA_OK)
         fprintf(stderr, "jfac: %s\n", error.message);
 }
@@ -104,7 +107,7 @@ static size_t whole_bytes(const RunTensor *tensor) {
     return tensor->bytes + 2 * RUN_GUARD_BYTES;
 }
 
-static jfa_status send(RunDevice *device, RunProblem *problem, jfa_error *error) {
+jfa_status run_send(RunDevice *device, RunProblem *problem, jfa_error *error) {
     jfa_status status = JFA_OK;
     for (int i = 0; status == JFA_OK && i < problem->plan->tensor_count; i++) {
         RunTensor *tensor = &problem->tensors[i];
@@ -129,7 +132,7 @@ static jfa_status fetch(RunDevice *device, RunProblem *problem, jfa_error *error
     return status;
 }
 
-static void release(RunDevice *device, RunProblem *problem) {
+void run_release(RunDevice *device, RunProblem *problem) {
     jfa_error error;
     for (int i = 0; i < problem->plan->tensor_count; i++) {
         if (problem->tensors[i].address)
@@ -189,38 +192,43 @@ static jfa_problem describe(const RunProblem *problem) {
 
 // ---------------------------------------------------------------- one launch
 
+jfa_status run_plan(RunDevice *device, const RunProblem *problem, jfa_plan **plan, jfa_error *error) {
+    jfa_problem described = describe(problem);
+    return jfa_plan_create(device->kernel, &described, plan, error);
+}
+
 static jfa_status launch(RunDevice *device, const RunProblem *problem, double *milliseconds,
                          jfa_error *error) {
-    jfa_problem described = describe(problem);
     jfa_plan *plan;
-    jfa_status status = jfa_plan_create(device->kernel, &described, &plan, error);
+    jfa_status status = run_plan(device, problem, &plan, error);
     if (status != JFA_OK)
         return status;
-    double start = now_ms();
+    double start = run_now_ms();
     status = jfa_launch(plan, NULL, error);
     if (status == JFA_OK)
         status = jfa_synchronise(device->device, NULL, error);
-    *milliseconds = now_ms() - start;
+    *milliseconds = run_now_ms() - start;
     jfa_error ignored;
     jfa_plan_destroy(plan, &ignored);
     return status;
 }
 
-int run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds) {
-    jfa_error error = {0};
+jfa_status run_on_device(RunDevice *device, RunProblem *problem, int64_t seed, double *milliseconds,
+                         jfa_error *error) {
     // Devices other than simulated ones have no order of warps to choose.
-    jfa_device_set_option(device->device, "seed", seed, &error);
-    Progress progress = {.last_ms = now_ms(), .is_terminal = isatty(STDERR_FILENO)};
+    jfa_error ignored;
+    jfa_device_set_option(device->device, "seed", seed, &ignored);
+    Progress progress = {.last_ms = run_now_ms(), .is_terminal = isatty(STDERR_FILENO)};
     if (device->is_simulated)
         jfa_sim_on_progress(jfa_device_native(device->device), show_progress, &progress);
-    jfa_status status = send(device, problem, &error);
+    jfa_status status = run_send(device, problem, error);
     if (status == JFA_OK)
-        status = launch(device, problem, milliseconds, &error);
+        status = launch(device, problem, milliseconds, error);
     end_progress(&progress);
     if (device->is_simulated)
         jfa_sim_on_progress(jfa_device_native(device->device), NULL, NULL);
     if (status == JFA_OK)
-        status = fetch(device, problem, &error);
-    release(device, problem);
-    return report(status, &error);
+        status = fetch(device, problem, error);
+    run_release(device, problem);
+    return status;
 }

@@ -185,7 +185,7 @@ static int unknown_dim(const Plan *plan, const CliOptions *options, const char *
     const char **names = arena_array(options->arena, const char *, plan->dim_count);
     for (int i = 0; i < plan->dim_count; i++)
         names[i] = plan->dims[i].name;
-    return usage_error("run has no option '--%s', and family %s has no dim of that name%s", name,
+    return usage_error("there is no option '--%s', and family %s has no dim of that name%s", name,
                        plan->family_name, suggestion(options->arena, name, names, plan->dim_count));
 }
 

@@ -77,16 +77,16 @@ static void print_header(void) {
     fflush(stdout);
 }
 
-static void print_row(const RunProblem *problem, const CliOptions *options, int64_t seed, const char *output,
-                      const ReferenceComparison *found, double milliseconds, bool passes) {
+static void print_row(const RunProblem *problem, const RunRow *row, const char *output,
+                      const ReferenceComparison *found, bool passes) {
     static bool has_header;
     if (!has_header)
         print_header();
     has_header = true;
     printf("%-16s %-14s %5lld %9lld %14s %-8s %10.3g %10.3g %10.3g %10.3g %10.2f  %s\n",
-           problem->plan->kernel_name, options->device, (long long)seed, (long long)problem->sequences,
+           problem->plan->kernel_name, row->device, (long long)row->seed, (long long)problem->sequences,
            position_counts(problem), output, found->kernel_maximum, found->maximum_bound,
-           found->kernel_relative, found->relative_bound, milliseconds, passes ? "pass" : "FAIL");
+           found->kernel_relative, found->relative_bound, row->milliseconds, passes ? "pass" : "FAIL");
     fflush(stdout);
 }
 
@@ -107,15 +107,15 @@ static void print_worst(const RunTensor *tensor, const ReferenceComparison *foun
 
 // ---------------------------------------------------------------- verdicts
 
-static bool verify_output(const RunProblem *problem, const CliOptions *options, int64_t seed,
-                          double milliseconds, RunTensor *tensor, const ReferenceOutput *exact,
-                          const ReferenceOutput *rounded) {
+static bool compare_output(const RunProblem *problem, const RunRow *row, RunTensor *tensor,
+                           const ReferenceOutput *exact, const ReferenceOutput *rounded) {
     ReferenceTensor came = describe_tensor(tensor, tensor->after + RUN_GUARD_BYTES);
     ReferenceComparison found = reference_compare(&came, exact, rounded);
     tensor->bound = found.maximum_bound;
     int64_t strays = run_count_strays(tensor, exact->written);
     bool passes = found.passes && !strays;
-    print_row(problem, options, seed, tensor->declared->name, &found, milliseconds, passes);
+    if (row)
+        print_row(problem, row, tensor->declared->name, &found, passes);
     print_worst(tensor, &found);
     if (strays)
         fprintf(stderr, "jfac: %lld bytes of %s that belong to no sequence were written\n", (long long)strays,
@@ -130,17 +130,17 @@ static const ReferenceOutput *find_output(const ReferenceResults *results, const
     return NULL;
 }
 
-static bool verify_all(RunProblem *problem, const CliOptions *options, int64_t seed, double milliseconds,
-                       const ReferenceResults *exact, const ReferenceResults *rounded) {
+bool run_compare(RunProblem *problem, const RunReference *reference, const RunRow *row) {
     bool passes = true;
     for (int i = 0; i < problem->plan->tensor_count; i++) {
         RunTensor *tensor = &problem->tensors[i];
         const char *name = tensor->declared->name;
-        const ReferenceOutput *output = find_output(exact, name), *narrow = find_output(rounded, name);
+        const ReferenceOutput *output = find_output(&reference->exact, name),
+                              *narrow = find_output(&reference->rounded, name);
         if (!tensor->is_given)
             continue;
         if (output && narrow)
-            passes = verify_output(problem, options, seed, milliseconds, tensor, output, narrow) && passes;
+            passes = compare_output(problem, row, tensor, output, narrow) && passes;
         else if (run_count_strays(tensor, NULL)) {
             fprintf(stderr, "jfac: %s was written, which %s\n", name,
                     tensor->declared->direction == TENSOR_IN ? "is an input"
@@ -151,21 +151,21 @@ static bool verify_all(RunProblem *problem, const CliOptions *options, int64_t s
     return passes;
 }
 
-int run_verify(RunProblem *problem, Session *session, const CliOptions *options, int64_t seed,
-               double milliseconds) {
+int run_reference(const RunProblem *problem, Session *session, const CliOptions *options,
+                  RunReference *reference) {
     ReferenceProblem described = describe(problem, session, options);
     Diag diag;
     diag_init(&diag, problem->arena, jfac_diag(session->jfac)->sources);
-    ReferenceResults exact = {0}, rounded = {0};
-    int status = STATUS_INPUT;
-    if (reference_evaluate(problem->arena, &diag, &described, REFERENCE_EXACT, &exact) &&
-        reference_evaluate(problem->arena, &diag, &described, REFERENCE_ROUNDED, &rounded))
-        status = verify_all(problem, options, seed, milliseconds, &exact, &rounded) ? STATUS_GOOD
-                                                                                    : STATUS_MISMATCH;
+    *reference = (RunReference){0};
+    bool good = reference_evaluate(problem->arena, &diag, &described, REFERENCE_EXACT, &reference->exact) &&
+                reference_evaluate(problem->arena, &diag, &described, REFERENCE_ROUNDED, &reference->rounded);
     diag_print_text(&diag, stderr);
-    if (status == STATUS_INPUT && !diag.error_count)
-        status = internal_error("the reference can't be evaluated, for no reason given");
-    reference_results_free(&exact);
-    reference_results_free(&rounded);
-    return status;
+    if (!good && !diag.error_count)
+        return internal_error("the reference can't be evaluated, for no reason given");
+    return good ? STATUS_GOOD : STATUS_INPUT;
+}
+
+void run_free_reference(RunReference *reference) {
+    reference_results_free(&reference->exact);
+    reference_results_free(&reference->rounded);
 }

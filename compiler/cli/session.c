@@ -67,6 +67,8 @@ int session_open(Session *session, CliOptions *cli) {
         .defines = cli->defines.items,
         .define_count = cli->defines.count,
         .watchdog_ms = cli->watchdog_ms > 0 ? cli->watchdog_ms : 0,
+        .tuned = cli->tuned,
+        .tuned_device = cli->tuned_device,
     };
     add_folders(&session->options, cli);
     return STATUS_GOOD;
@@ -93,6 +95,37 @@ int session_status(Session *session, bool step_is_good) {
     if (step_is_good)
         return STATUS_GOOD;
     return internal_error(session->message ? session->message : "the compilation failed without a reason");
+}
+
+void session_tell_tuned(const Session *session) {
+    const SemaParts *parts = jfac_parts(session->jfac);
+    const char *file = session->options.tuned;
+    if (!file || (!parts->tuned && !parts->tuned_missing))
+        return; // not asked for, or never read
+    if (!parts->tuned) {
+        fprintf(stderr, "jfac: not tuned: %s %s; the defaults are used\n", file, parts->tuned_missing);
+        return;
+    }
+    fprintf(stderr, "jfac: tuned:");
+    for (int i = 0; i < parts->tuned->use_count; i++) {
+        const TunedValue *use = &parts->tuned->use[i];
+        const char *given = NULL;
+        for (int k = 0; k < session->options.define_count; k++) {
+            size_t length = strlen(use->name);
+            const char *define = session->options.defines[k];
+            if (!strncmp(define, use->name, length) && define[length] == '=')
+                given = define + length + 1;
+        }
+        fprintf(stderr, "%s %s=%s%s", i ? "," : "", use->name, given ? given : use->text,
+                given ? " (by -D)" : "");
+    }
+    fprintf(stderr, " from %s\n", file);
+}
+
+KernelQuality session_quality(const EmitReport *report, bool strict) {
+    return report->has_c75                 ? QUALITY_SERIALISED
+           : strict && report->spill_bytes ? QUALITY_SPILLS
+                                           : QUALITY_GOOD;
 }
 
 // ptxas refuses only what jfac got wrong, unless it doesn't know the target or its PTX version, was ended, or

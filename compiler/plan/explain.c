@@ -9,6 +9,24 @@ static const char *plural(int64_t count) {
     return count == 1 ? "" : "s";
 }
 
+// ---------------------------------------------------------------- constants
+
+static void print_choices(const Plan *plan, FILE *out) {
+    bool is_first = true;
+    for (int i = 0; i < plan->constant_count; i++) {
+        const Constant *constant = &plan->constants[i];
+        if (!constant->choice_count)
+            continue;
+        if (is_first)
+            fprintf(out, "%-14s %-10s %s\n", "tuned", "value", "tried by jfac tune");
+        is_first = false;
+        fprintf(out, "  %-12s %-10s ", constant->name, constant_text(plan->arena, constant, constant->value));
+        for (int k = 0; k < constant->choice_count; k++)
+            fprintf(out, "%s%s", k ? ", " : "", constant_text(plan->arena, constant, constant->choices[k]));
+        fputc('\n', out);
+    }
+}
+
 // ---------------------------------------------------------------- buffers
 
 static const char *shape(const Plan *plan, const Buffer *buffer) {
@@ -181,6 +199,7 @@ void explain_print(const Plan *plan, const ExplainReport *report, FILE *out) {
         fprintf(out, "clusters of %d CTAs work on a tile together\n\n", plan->cluster);
     if (plan->occupancy > 1)
         fprintf(out, "an SM runs %d CTAs at a time; what follows is what each has\n\n", plan->occupancy);
+    print_choices(plan, out);
     print_buffers(plan, out);
     print_pipes(plan, out);
     print_roles(plan, out);

@@ -54,3 +54,11 @@ const char *pipe_takers_text(const Plan *plan, const Pipe *pipe) {
         text = arena_format(plan->arena, "%s%s%s", text, i ? ", " : "", pipe->to[i]->name);
     return text;
 }
+
+const char *constant_text(Arena *arena, const Constant *constant, double value) {
+    if (constant->text)
+        return constant->text;
+    if (constant->elem == ELEM_BOOL)
+        return value != 0 ? "true" : "false";
+    return arena_format(arena, constant->elem == ELEM_I32 ? "%.0f" : "%.9g", value);
+}

@@ -34,6 +34,9 @@ enum {
 // Whether any replica of the role has warps in warpgroup number `group` of the CTA. Requires place.
 bool role_in_warpgroup(const Role *role, int group);
 
+// A value of the constant as in the source: "true", "3", "0.5", or the name of its type.
+const char *constant_text(Arena *arena, const Constant *constant, double value);
+
 // "load", or "load, store": the pipe's takers.
 const char *pipe_takers_text(const Plan *plan, const Pipe *pipe);
 

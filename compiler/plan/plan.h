@@ -232,6 +232,10 @@ typedef struct {
     const char *name;
     double value;
     const char *text; // for types
+    Elem elem;        // of the value
+    // Of a constant with `tune`: the values worth trying, the default's first, each once.
+    double *choices;
+    int choice_count; // 0: of another constant, or given by -D
     Span span;
 } Constant;
 

@@ -42,14 +42,16 @@ static Define *find_define(Sema *sema, const char *name) {
     return NULL;
 }
 
-static void add_constant(Sema *sema, const char *name, Expr *value, const char *text, Span span) {
+static Constant *add_constant(Sema *sema, const char *name, const Expr *value, const char *text, Span span) {
     if (!declare_grows(sema, sema->plan->constant_count, span, "constants"))
-        return;
+        return NULL;
     Constant *constant = &sema->plan->constants[sema->plan->constant_count++];
     constant->name = name;
     constant->value = value ? expr_constant(value) : 0;
+    constant->elem = value ? value->type.elem : ELEM_COUNT;
     constant->text = text;
     constant->span = span;
+    return constant;
 }
 
 void declare_const(Sema *sema, Scope *scope, const Ast *ast, bool overridable) {
@@ -62,11 +64,20 @@ void declare_const(Sema *sema, Scope *scope, const Ast *ast, bool overridable) {
         diag_error(sema->diag, ast->a->span, "not-constant", "'%s' must be a constant", ast->name);
         value = NULL;
     }
+    // Before the name is known: what a constant lists is said without it, like its own value.
+    Constant tuned = {0};
+    if (ast->list && scope != sema->schedule)
+        tune_misplaced(sema, ast);
+    else if (ast->list)
+        value = tune_constant(sema, scope, ast, value, define != NULL, &tuned);
     Symbol *symbol = scope_add(sema, scope, SYM_VALUE, ast->name, ast->name_span);
     if (symbol)
         symbol->expr = value;
-    if (value && overridable)
-        add_constant(sema, ast->name, value, NULL, ast->span);
+    Constant *constant = value && overridable ? add_constant(sema, ast->name, value, NULL, ast->span) : NULL;
+    if (constant) {
+        constant->choices = tuned.choices;
+        constant->choice_count = tuned.choice_count;
+    }
 }
 
 void declare_function(Sema *sema, Scope *scope, const Ast *ast) {

@@ -77,6 +77,7 @@ typedef struct {
     const SemaOptions *options;
     SemaParts *parts;
     Define *defines;
+    bool tuned_used[TUNED_MAX_VALUES]; // of the entry's `use` lines
     bool lost_round; // a buffer is declared over what it can't be: who hands on what is not known
     Scope *global, *family, *kernel, *schedule;
     bool lost_name; // of two things declared alike: reported, and no name is said to be unknown any more
@@ -139,6 +140,14 @@ void declare_function(Sema *sema, Scope *scope, const Ast *ast);
 void declare_misplaced(Sema *sema, const Ast *item, const char *where);
 void declare_family(Sema *sema);
 void declare_kernel(Sema *sema);
+
+// tune.c
+void tune_choose(Sema *sema); // the entry of the tuned file, if one fits; requires the kernel's constants
+// The values that `ast` lists beside its own, into the constant; and the one of them that the tuned file
+// says, else `value`. NULL: what it says is wrong, and reported.
+Expr *tune_constant(Sema *sema, Scope *scope, const Ast *ast, Expr *value, bool is_given, Constant *constant);
+void tune_misplaced(Sema *sema, const Ast *ast);
+void tune_check_used(Sema *sema); // requires the schedule's constants
 
 // schedule.c
 void declare_schedule(Sema *sema);

@@ -236,9 +236,13 @@ Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions
     sema.schedule = scope_new(&sema, sema.family);
     declare_family(&sema);
     declare_kernel(&sema);
+    parts->draft = sema.plan;
+    parts->kernel_constants = sema.plan->constant_count;
     if (!parts->schedule)
         return NULL;
+    tune_choose(&sema);
     declare_schedule(&sema);
+    tune_check_used(&sema);
     if (!sema.lost_round && sema.tiles) // else slots would be told to be free or held that are not
         read_roles(&sema);
     check_defines(&sema);

@@ -4,6 +4,7 @@
 #define JFA_COMPILER_SEMA_SEMA_H
 
 #include "compiler/plan/plan.h"
+#include "compiler/tuned/tuned.h"
 #include "grammar/ast.h"
 
 typedef struct {
@@ -12,11 +13,19 @@ typedef struct {
     const char *const
         *defines; // "name=value", overriding constants of the schedule and settings of the kernel
     int define_count;
+    const TunedEntry *tuned; // the entries of a tuned file: one that fits gives constants of the schedule
+    const char *device;      // NULL: an entry for any device fits
 } SemaOptions;
 
 // The parts of a program that one kernel is made of.
 typedef struct {
     const Ast *kernel, *family, *schedule;
+    const TunedEntry *tuned; // the one that was taken, or NULL
+    const char
+        *tuned_missing;   // why none was: "has nothing for kernel dense"; NULL: one was, or there are none
+    const Plan *draft;    // the plan as far as it was made: its constants are known in spite of errors
+    int kernel_constants; // so many of the constants are the kernel's, options and others; the rest the
+                          // schedule's
 } SemaParts;
 
 // Reads `path` and, depth first, the files that it uses. Directories searched for `use name;`: the using

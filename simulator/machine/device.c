@@ -347,7 +347,9 @@ static jfa_status sim_launch(void *device, void *function, const jfa_launch_desc
     memcpy(launch.cluster, desc->cluster, sizeof launch.cluster);
     launch.cluster_total = (uint64_t)(desc->grid[0] / desc->cluster[0]) * (desc->grid[1] / desc->cluster[1]) *
                            (desc->grid[2] / desc->cluster[2]);
-    if (run_launch(&launch))
+    bool good = run_launch(&launch);
+    sim->executed = launch.executed;
+    if (good)
         return JFA_OK;
     sim->last_fault = launch.fault;
     return failed(err, JFA_ERROR_LAUNCH, "%s", launch.fault.text);
@@ -453,6 +455,10 @@ void jfa_sim_on_progress(void *device, SimProgress progress, void *context) {
     Sim *sim = device;
     sim->progress = progress;
     sim->progress_context = context;
+}
+
+uint64_t jfa_sim_executed(void *device) {
+    return ((Sim *)device)->executed;
 }
 
 const SimFault *jfa_sim_last_fault(void *device) {

@@ -318,6 +318,7 @@ struct Launch {
     uint64_t next_cluster, cluster_total, done;
     SimFault fault; // of the cluster with the lowest number, so that it does not depend on the host's threads
     uint64_t fault_cluster;
+    uint64_t executed; // instructions of warps
 };
 
 struct Sim {
@@ -335,6 +336,7 @@ struct Sim {
     SimProgress progress;
     void *progress_context;
     SimFault last_fault;
+    uint64_t executed; // by the last launch
 };
 
 static inline int agent_base(const Cta *cta) {

@@ -387,6 +387,7 @@ static void run_one(Launch *launch, uint64_t number, uint64_t *queue) {
     free(cluster.ctas);
     pthread_mutex_lock(&launch->lock);
     launch->done++;
+    launch->executed += cluster.steps;
     if (faulted(&cluster) && (launch->fault.kind == SIM_FAULT_NONE || number < launch->fault_cluster)) {
         launch->fault = cluster.fault;
         launch->fault_cluster = number;

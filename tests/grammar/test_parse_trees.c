@@ -37,7 +37,7 @@ static const Construct TOP[] = {
     {"family f { }", "family f"},
     {"schedule s of f for sm_100 { }", "schedule s f sm_100"},
     {"kernel k : f { }", "kernel k f"},
-    {"use out; use inout; use place;", "use out\nuse inout\nuse place"},
+    {"use out; use inout; use place; use tune;", "use out\nuse inout\nuse place\nuse tune"},
 };
 
 static void every_top_level_item_has_its_tree(void **state) {
@@ -48,6 +48,9 @@ static void every_top_level_item_has_its_tree(void **state) {
 static const Construct ITEMS[] = {
     {"const A = 1;", "const A\n  int 1"},
     {"const A = 1, B = 2.5;", "const A\n  int 1\nconst B\n  float 2.5"},
+    {"const A = 1 tune (2, B + 3), B = 4;",
+     "const A\n  int 1\n  int 2\n  binary +\n    name B\n    int 3\nconst B\n  int 4"},
+    {"const tune = tune tune (tune);", "const tune\n  name tune\n  name tune"},
     {"fn f() => 1;", "fn f\n  int 1"},
     {"fn f(x, y) => x;", "fn f\n  name x\n  name x\n  name y"},
     {"option o : int in (1, 2);", "option o int\n  int 1\n  int 2"},

@@ -57,6 +57,28 @@ static const Case CASES[] = {
      "a tile has a 'seq' already", 1},
     {"so are lengths", SCHEDULE, "head in heads,", "head in heads, len_k in kv_heads,",
      "a tile has a 'len_k' already", 1},
+    {"a value worth trying is listed once", SCHEDULE, "tune (64, 96,", "tune (64, 64,", "64 is listed twice",
+     1},
+    {"the default is tried anyway", SCHEDULE, "tune (64, 96,", "tune (64, 128,", "128 is listed twice", 1},
+    {"so are negative ones", SCHEDULE, "tune (64, 96,", "tune (-64, -64,", "-64 is listed twice", 1},
+    {"values are of the default's type", SCHEDULE, "tune (64, 96,", "tune (64, 96.0,",
+     "this is f32, but 'N' is i32", 1},
+    {"a condition is not tried as a number", SCHEDULE, "tune (64, 96,", "tune (64, true,",
+     "this is bool, but 'N' is i32", 1},
+    {"floats are not tuned", SCHEDULE, "CLUSTER = 1 tune (2);", "CLUSTER = 1 tune (2), X = 0.5 tune (0.25);",
+     "'X' is f32; integers are tuned, or true and false", 1},
+    {"what is tried is constant", SCHEDULE, "tune (64, 96,", "tune (64, heads,",
+     "what 'N' may be must be constants", 1},
+    {"a constant isn't known to what it may be", SCHEDULE, "tune (64, 96,", "tune (64, N,",
+     "there is no value named 'N' here", 1},
+    {"what is tried is computed without a mistake", SCHEDULE, "tune (64, 96,", "tune (64, M / (M - 128),",
+     "an integer is divided by the constant 0", 1},
+    {"a constant may be few values", SCHEDULE, "tune (64, 96,",
+     "tune (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 96,", "'N' may be at most 16 values", 1},
+    {"a kernel's constants are not tuned", KERNEL, MATH, MATH "const CAP = 30 tune (40);",
+     "'CAP' can't be tuned here", 1},
+    {"nor are a family's", FAMILY, "axis q;", "const CAP = 30 tune (40); axis q;",
+     "'CAP' can't be tuned here", 1},
     {"first is every block's", SCHEDULE, "walk kv over j in",
      "walk other over first in blocks(k, N);\n  walk kv over j in", "every block has a 'first' already", 1},
     {"a row is not stored to one element", SCHEDULE, "store LSE[t.head, row] = l",
@@ -136,6 +158,28 @@ static void a_hook_gives_a_tile_for_a_tile(void **state) {
     }
 }
 
+static const Constant *find_constant(const Program *program, const char *name) {
+    for (int i = 0; i < program->plan->constant_count; i++)
+        if (!strcmp(program->plan->constants[i].name, name))
+            return &program->plan->constants[i];
+    return NULL;
+}
+
+// Values that depend on others are tried once where they coincide; a word of the language can be a name.
+static void values_worth_trying_are_known_each_once(void **state) {
+    (void)state;
+    Program *program = program_edited(
+        SCHEDULE, "CLUSTER = 1 tune (2);",
+        "CLUSTER = 1, tune = 3 tune (M / 32, 3 + head_dim / 128, N - 123), FLAG = M > 1 tune (false);");
+    assert_string_equal(program_messages(program), "");
+    const Constant *constant = find_constant(program, "tune"), *flag = find_constant(program, "FLAG");
+    assert_int_equal(constant->choice_count, 3);
+    assert_true(constant->choices[0] == 3 && constant->choices[1] == 4 && constant->choices[2] == 5);
+    assert_true(constant->value == 3 && flag->value == 1 && flag->choice_count == 2 && flag->choices[1] == 0);
+    assert_int_equal(find_constant(program, "CLUSTER")->choice_count, 0);
+    program_free(program);
+}
+
 // Which engine uses a pipe is what some take does with it, not what the first one does.
 static void a_slot_may_be_freed_unused(void **state) {
     (void)state;
@@ -152,11 +196,12 @@ static void a_slot_may_be_freed_unused(void **state) {
 
 int main(void) {
     enum { COUNT = sizeof CASES / sizeof CASES[0] };
-    struct CMUnitTest tests[COUNT + 3] = {cmocka_unit_test(a_slot_may_be_freed_unused),
+    struct CMUnitTest tests[COUNT + 4] = {cmocka_unit_test(a_slot_may_be_freed_unused),
+                                          cmocka_unit_test(values_worth_trying_are_known_each_once),
                                           cmocka_unit_test(functions_expand_to_a_depth_that_is_bounded),
                                           cmocka_unit_test(a_hook_gives_a_tile_for_a_tile)};
     for (int i = 0; i < COUNT; i++)
-        tests[i + 3] = (struct CMUnitTest){
+        tests[i + 4] = (struct CMUnitTest){
             .name = CASES[i].name, .test_func = check_case, .initial_state = (void *)&CASES[i]};
-    return _cmocka_run_group_tests("sema", tests, COUNT + 3, NULL, NULL);
+    return _cmocka_run_group_tests("sema", tests, COUNT + 4, NULL, NULL);
 }

@@ -16,18 +16,20 @@ may_include() {
     local room="$1" allowed="" below
     shift
     for below in "$room" "$@"; do allowed="$allowed|$below"; done
-    if found="$(grep -rnE '^#include "(grammar|compiler|runtime|simulator|tests)/' "$room" --include='*.[chly]' |
+    if found="$(grep -rnE '^#include "(grammar|compiler|runtime|timing|simulator|tests)/' "$room" --include='*.[chly]' |
         grep -vE "#include \"(${allowed#|})")"; then
         complain "$room may not include:"$'\n'"$found"
     fi
 }
 may_include grammar
 may_include compiler/plan grammar/ compiler/target.h
-may_include compiler/sema grammar/ compiler/plan/ compiler/target.h
+may_include compiler/tuned grammar/
+may_include compiler/sema grammar/ compiler/plan/ compiler/tuned/ compiler/target.h
 may_include compiler/lower grammar/ compiler/plan/ compiler/target.h runtime/manifest.h
 may_include compiler/emit grammar/arena.h compiler/target.h
 may_include compiler/reference grammar/ compiler/target.h
 may_include runtime
+may_include timing runtime/jfa.h
 may_include simulator runtime/jfa.h runtime/backend.h runtime/error.h
 may_include library simulator/sim.h
 
@@ -35,7 +37,7 @@ may_include library simulator/sim.h
 while read -r lines file; do
     case "$file" in total | grammar/jfa.y) continue ;; esac
     [ "$lines" -le 700 ] || complain "$file has $lines lines; split it"
-done < <(find grammar compiler runtime simulator library -name '*.[ch]' -print0 | xargs -0 wc -l)
+done < <(find grammar compiler runtime timing simulator library -name '*.[ch]' -print0 | xargs -0 wc -l)
 
 # Examples are short: the structure is the schedule's business.
 for file in examples/*.jfa; do
