@@ -146,7 +146,8 @@ typedef struct {
     int tensor;                // plan->tensors
     Expr *at[MAX_TENSOR_DIMS]; // position on an axis (from the sequence's start), index of a dim, column of a
                                // constant
-    int map;                   // plan->maps when moved by TMA, else -1
+    Span at_span[MAX_TENSOR_DIMS]; // as written; a position's expression may come from elsewhere
+    int map;                       // plan->maps when moved by TMA, else -1
     Span span;
 } TensorRef;
 

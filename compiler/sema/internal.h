@@ -149,6 +149,9 @@ int walk_number(const Sema *sema, const Walk *walk);
 void cluster_declare(Sema *sema, const Ast *ast);
 void cluster_check(Sema *sema); // requires all roles to have been read, and rounds to be known
 
+// bounds.c
+void bounds_check(Sema *sema); // requires all roles to have been read without errors
+
 // slots.c
 Pipe *slot_find_pipe(Sema *sema, Scope *scope, const Ast *ast, Expr **index);
 bool slot_in_tiles(Sema *sema, Span span); // false: reported

@@ -245,6 +245,7 @@ Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions
         return NULL;
     declare_rounds(&sema);
     cluster_check(&sema);
+    bounds_check(&sema);
     Plan *plan = sema.plan;
     plan->kernel_name = parts->kernel->name;
     plan->family_name = parts->family->name;

@@ -39,6 +39,7 @@ bool tile_read_ref(Sema *sema, Scope *scope, const Ast *ast, TensorRef *ref) {
         given++;
     for (int i = 0; i < tensor->rank; i++) {
         const Ast *at = list_at(ast->list, i);
+        ref->at_span[i] = at ? at->span : ast->span;
         if (at) {
             ref->at[i] = position(sema, scope, at);
         } else if (tensor->dims[i].kind == DIM_CONSTANT) {
