@@ -20,7 +20,8 @@ typedef struct {
 // |value - exact|: 0 between equal infinities and between an infinity and what rounds to it; infinite for
 // NaN.
 static double distance(Elem elem, double value, double exact) {
-    if (value == exact || (isinf(value) && value == number_to_elem(elem, exact)))
+    if (value == exact || (isnan(value) && isnan(exact)) ||
+        (isinf(value) && value == number_to_elem(elem, exact)))
         return 0;
     return isfinite(value) && isfinite(exact) ? fabs(value - exact) : INFINITY;
 }

@@ -98,9 +98,9 @@ void reference_results_free(ReferenceResults *results);
 
 // How far a kernel's output is from the exact result, beside how far the rounded computation is.
 //
-// Errors are over the elements that the reference wrote. Equal infinities differ by 0; so do an infinity and
-// a value that rounds to it in the output's type. A NaN or any other infinity is an infinite error and never
-// passes.
+// Errors are over the elements that the reference wrote. Equal infinities differ by 0; so do two NaN, and an
+// infinity and a value that rounds to it in the output's type. Any other NaN or infinity is an infinite error
+// and never passes.
 //   maximum   largest |x - exact|
 //   relative  ||x - exact|| / ||exact|| in the Frobenius norm, over finite values (when ||exact|| is 0: 0 or
 //   infinity)
