@@ -25,9 +25,6 @@ typedef struct {
 static const Case CASES[] = {
     {"an input is not optional", KERNEL, MATH, MATH "tensor w : in f32[heads] optional;",
      "tensor 'w' is read, so it can't be left out", 1},
-    {"what may be left out is not stored by tiles", FAMILY, "O   : out dtype[q, heads, head_dim];",
-     "O   : out dtype[q, heads, head_dim] optional;",
-     "whole tiles can't be stored to 'O', which may be left out", 1},
     {"names are not longer than a kernel can say", KERNEL, MATH,
      MATH "param a23456789012345678901234567890123456789012345678901234567890123 : i32;\n"
           "param a234567890123456789012345678901234567890123456789012345678901234 : i32;",
