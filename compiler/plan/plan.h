@@ -296,6 +296,7 @@ struct Buffer {
     int space;              // SPACE_SMEM, SPACE_TMEM
     int array, depth;       // instances = array * depth; which dims are the array follows from its pipes
     int dims[2], dim_count; // as declared
+    const char *depth_name; // the constant that the last of them is, or NULL: another expression
     Elem elem;
     int rows, cols; // cols 1: a vector with one element a row
     int rank;       // 1 or 2

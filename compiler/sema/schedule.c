@@ -48,6 +48,7 @@ static void declare_buffer(Sema *sema, const Ast *ast) {
         }
         good &= sema_constant_int(sema, sema->schedule, dim, "the depth of a buffer", 1, 64, &extent);
         buffer->dims[buffer->dim_count++] = (int)extent;
+        buffer->depth_name = dim->kind == AST_NAME ? dim->name : NULL;
     }
     int64_t extents[2] = {1, 1};
     for (const Ast *extent = ast->a->list; extent; extent = extent->next) {
