@@ -62,15 +62,12 @@ void diag_help(DiagItem *item, const char *format, ...) {
     va_end(args);
 }
 
-void diag_take_back(Diag *diag, int first, const char *const *codes, int count) {
+void diag_take_back(Diag *diag, int first, bool (*goes)(const Diag *diag, const DiagItem *item)) {
     DiagItem **link = &diag->items;
     while (*link && first-- > 0)
         link = &(*link)->next;
     while (*link) {
-        bool goes = false;
-        for (int i = 0; i < count; i++)
-            goes |= !strcmp((*link)->code, codes[i]);
-        if (!goes) {
+        if (!goes(diag, *link)) {
             link = &(*link)->next;
             continue;
         }
