@@ -42,6 +42,22 @@ static Define *find_define(Sema *sema, const char *name) {
     return NULL;
 }
 
+static void note_define(Sema *sema, DiagItem *item, const char *name) {
+    for (int i = 0; i < sema->options->define_count; i++)
+        if (sema->defines[i].name && !strcmp(sema->defines[i].name, name))
+            diag_note(item, (Span){-1, 0, 0}, "-D %s=%s says so", name, sema->defines[i].text);
+}
+
+void declare_note_defines(Sema *sema, DiagItem *item, const Ast *ast) {
+    if (!ast)
+        return;
+    if (ast->kind == AST_NAME)
+        note_define(sema, item, ast->name);
+    declare_note_defines(sema, item, ast->a);
+    declare_note_defines(sema, item, ast->b);
+    declare_note_defines(sema, item, ast->c);
+}
+
 static void add_constant(Sema *sema, const char *name, Expr *value, const char *text, Span span) {
     if (!declare_grows(sema, sema->plan->constant_count, span, "constants"))
         return;
@@ -96,6 +112,7 @@ static const char *allowed_text(Sema *sema, const Ast *option) {
 
 static void bad_choice(Sema *sema, const Ast *option, const char *value, Span span) {
     DiagItem *item = diag_error(sema->diag, span, "option-value", "%s can't be %s", option->name, value);
+    note_define(sema, item, option->name);
     diag_note(item, option->span, "'%s' is declared here", option->name);
     diag_help(item, "choose one of: %s", allowed_text(sema, option));
 }

@@ -132,6 +132,8 @@ Expr *sema_walk_predicate(Sema *sema, Walk *walk, Expr *row, Expr *col, Span spa
 const char *sema_math_name(int i); // the functions of the language; NULL: no more
 
 // declare.c
+// Says of each constant in the tree that -D gave it its value.
+void declare_note_defines(Sema *sema, DiagItem *item, const Ast *ast);
 bool declare_grows(Sema *sema, int count, Span span, const char *what);
 Elem declare_find_elem(Sema *sema, Scope *scope, const char *name, Span span);
 void declare_const(Sema *sema, Scope *scope, const Ast *ast, bool overridable);

@@ -101,6 +101,9 @@ static void tile_does_not_fit(Sema *sema, const Tensor *tensor, const Buffer *bu
 // A slice is whole chunks, or rows of one chunk; 8 rows are the period of the swizzle.
 static bool slice_map(Sema *sema, const TensorRef *ref, TensorMap *map, int slices) {
     enum { PERIOD = 8 };
+    map->chunk_slices = map->row_slices = 1;
+    if (slices == 1)
+        return true;
     int chunks = map->chunks ? map->chunks : 1;
     map->chunk_slices = slices < chunks ? slices : chunks;
     map->row_slices = slices / map->chunk_slices;
