@@ -203,6 +203,7 @@ typedef struct {
     const char *name;
     int direction; // TENSOR_IN ...
     bool is_optional, from_kernel;
+    bool is_broken; // sema: its dims were wrong and have been reported
     Elem elem;
     int rank;
     TensorDim dims[MAX_TENSOR_DIMS];

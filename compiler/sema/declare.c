@@ -266,11 +266,15 @@ static void declare_tensor(Sema *sema, Scope *scope, const Ast *ast, bool from_k
     for (const Ast *dim = ast->a->list; dim; dim = dim->next) {
         if (tensor->rank == MAX_TENSOR_DIMS) {
             diag_error(sema->diag, dim->span, "too-many", "a tensor has at most %d dims", MAX_TENSOR_DIMS);
+            tensor->is_broken = true;
             break;
         }
         if (tensor_dim(sema, scope, dim, &tensor->dims[tensor->rank]))
             tensor->rank++;
+        else
+            tensor->is_broken = true;
     }
+    tensor->is_broken |= !ast->a->list;
     if (!ast->a->list)
         diag_error(sema->diag, ast->a->span, "shape-mismatch", "tensor '%s' needs its dims: %s[...]",
                    ast->name, ast->a->name);
@@ -427,8 +431,32 @@ static void declare_math(Sema *sema, const Ast *math) {
     hook->math_scope = sema->kernel;
 }
 
+// What the family declares for the kernel and for who launches it keeps its name: the kernel's own would
+// stand beside it in some places and not in others.
+static void check_own_name(Sema *sema, const Ast *own) {
+    for (const Ast *item = sema->parts->family->list; item; item = item->next) {
+        bool is_common = item->kind == AST_OPTION || item->kind == AST_AXIS || item->kind == AST_DIM ||
+                         item->kind == AST_TENSOR || item->kind == AST_PARAM || item->kind == AST_HOOK;
+        if (!is_common || strcmp(item->name, own->name))
+            continue;
+        DiagItem *error = diag_error(sema->diag, own->name_span, "duplicate-name",
+                                     "family '%s' has a '%s' already", sema->parts->family->name, own->name);
+        diag_note(error, item->span, "declared here");
+        if (item->kind == AST_OPTION)
+            diag_help(error, "to choose its value: %s VALUE;", own->name);
+        else if (item->kind == AST_HOOK)
+            diag_help(error, "to replace it: %s (PARAMETERS) => VALUE;", own->name);
+        else
+            diag_help(error, "choose another name");
+        return;
+    }
+}
+
 void declare_kernel(Sema *sema) {
-    for (const Ast *item = sema->parts->kernel->list; item; item = item->next)
+    for (const Ast *item = sema->parts->kernel->list; item; item = item->next) {
+        if (item->kind == AST_TENSOR || item->kind == AST_PARAM || item->kind == AST_CONST ||
+            item->kind == AST_FUNCTION)
+            check_own_name(sema, item);
         switch (item->kind) {
         case AST_SETTING: {
             const Ast *first = find_item(sema->parts->kernel->list, AST_SETTING, item->name);
@@ -475,4 +503,5 @@ void declare_kernel(Sema *sema) {
             declare_misplaced(sema, item, "kernel");
             break;
         }
+    }
 }

@@ -20,6 +20,8 @@ static Expr *position(Sema *sema, Scope *scope, const Ast *ast) {
 }
 
 void tile_wrong_rank(Sema *sema, const Tensor *tensor, Span span, int given) {
+    if (tensor->is_broken)
+        return;
     DiagItem *item = diag_error(sema->diag, span, "shape-mismatch",
                                 "tensor '%s' has %d dim%s, but %d %s given", tensor->name, tensor->rank,
                                 tensor->rank == 1 ? "" : "s", given, given == 1 ? "is" : "are");
