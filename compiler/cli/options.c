@@ -256,6 +256,10 @@ bool options_parse(CliOptions *options, const Command *command, int argc, char *
         usage_error("--lens-file and --batch both say the lengths; give one of them");
         return false;
     }
+    if (options->limit >= 0 && !options->lens_file) {
+        usage_error("--limit is about the lines of --lens-file, which isn't given");
+        return false;
+    }
     if (options->output && !*options->output) {
         usage_error("-o wants the name of a file, or - for standard output");
         return false;

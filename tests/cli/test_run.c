@@ -129,6 +129,7 @@ static const Case WRONG_USAGE[] = {
      "--lens 5 and --lens-file both say the lengths of all axes"},
     {"matmul --batch 5 --len 3 --lens-file /dev/null", 2, "--lens-file and --batch both say the lengths"},
     {"matmul --lens 5 --batch 1 --len 3", 2, "--lens 5 and --batch both say the lengths of all axes"},
+    {"matmul --limit 3", 2, "--limit is about the lines of --lens-file"},
     {"matmul --heads -1", 2, "--heads wants a whole number from 0 on, not '-1'"},
     {"matmul --stages 3", 2, "'STAGES' is a constant: -D STAGES=VALUE"},
     {"jfac check $R/examples/dense.jfa -D STAGES=0", 1, "note: -D STAGES=0 says so"},
