@@ -274,6 +274,22 @@ static void check_distinct(Bounds *b, const Stmt *stmt, const Bound *bounds) {
     }
 }
 
+// A tile has all of a constant dim; an index below 0 is none of a run-time one. Neither leaves the tensor,
+// where a load gives zeros, but nobody means that.
+static void check_index(Bounds *b, const Stmt *stmt, int dim, Bound bound) {
+    const Tensor *tensor = &b->sema->plan->tensors[stmt->tensor.tensor];
+    Span span = stmt->tensor.at_span[dim];
+    if (tensor->dims[dim].kind == DIM_CONSTANT && (bound.low > 0 || bound.high < 0)) {
+        DiagItem *item = diag_error(b->sema->diag, span, "tile-outside",
+                                    "a tile of '%s' has all %lld columns: it begins at 0", tensor->name,
+                                    (long long)tensor->dims[dim].extent);
+        diag_help(item, "leave the position out, or say 0");
+    } else if (bound.high < 0) {
+        diag_error(b->sema->diag, span, "tile-outside", "'%s' is below 0: there is no such tile of '%s'",
+                   as_written(b, span), tensor->name);
+    }
+}
+
 static void check_tile(Bounds *b, const Stmt *stmt) {
     const Plan *plan = b->sema->plan;
     const Tensor *tensor = &plan->tensors[stmt->tensor.tensor];
@@ -283,7 +299,8 @@ static void check_tile(Bounds *b, const Stmt *stmt) {
     int errors = b->sema->diag->error_count;
     for (int i = 0; i < tensor->rank; i++) {
         bounds[i] = position_bound(b, stmt->tensor.at[i]);
-        if (tensor->dims[i].kind != DIM_AXIS)
+        check_index(b, stmt, i, plain(bounds[i]));
+        if (tensor->dims[i].kind != DIM_AXIS || plain(bounds[i]).high < 0)
             continue;
         check_begin(b, stmt, i, bounds[i]);
         if (stmt->kind == ST_STORE_TILE && bounds[i].tile_axis >= 0 && b->sema->diag->error_count == errors)

@@ -78,6 +78,7 @@ typedef struct {
     SemaParts *parts;
     Define *defines;
     bool lost_round; // a buffer is declared over what it can't be: who hands on what is not known
+    bool lost_walk;  // a walk's declaration was wrong: who goes along it can't be read
     Scope *global, *family, *kernel, *schedule;
     bool lost_name; // of two things declared alike: reported, and no name is said to be unknown any more
     Symbol *tiles;

@@ -96,7 +96,7 @@ static void declare_role(Sema *sema, const Ast *ast) {
     role->warps_span = ast->a->span;
     role->warps = sema_constant_int(sema, sema->schedule, ast->a, "the number of warps", 1, 32, &value)
                       ? (int)value
-                      : 1;
+                      : 0; // reported
     if (ast->b) {
         role->regs_span = ast->b->span;
         role->regs = sema_constant_int(sema, sema->schedule, ast->b, "registers a thread", 24, 255, &value)
@@ -321,8 +321,10 @@ static void declare_walk(Sema *sema, const Ast *ast) {
         if (!strcmp(walk->block_name, TAKEN[i]))
             diag_error(sema->diag, ast->list->span, "duplicate-name",
                        "every block has a '%s' already; choose another name", TAKEN[i]);
-    if (!blocks_of(sema, ast->list, &walk->axis, &walk->size))
+    if (!blocks_of(sema, ast->list, &walk->axis, &walk->size)) {
+        sema->lost_walk = true;
         return;
+    }
     plan_field(sema->plan, FIELD_LEN, walk->axis, 0);
     for (const Ast *modifier = ast->list2; modifier; modifier = modifier->next) {
         if (!strcmp(modifier->name, "last_first"))

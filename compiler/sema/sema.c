@@ -238,7 +238,8 @@ Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions
     if (!parts->schedule)
         return NULL;
     declare_schedule(&sema);
-    if (!sema.lost_round && sema.tiles) // else slots would be told to be free or held that are not
+    // Else slots would be told to be free or held that are not, and loops to be over nothing.
+    if (!sema.lost_round && !sema.lost_walk && sema.tiles)
         read_roles(&sema);
     check_defines(&sema);
     if (diag->error_count)

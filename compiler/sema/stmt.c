@@ -30,7 +30,7 @@ static bool fits_buffer(Sema *sema, const Expr *value, const Buffer *buffer, Spa
 static bool check_rows(Sema *sema, int rows, Span span) {
     const Role *role = sema->role;
     int warp_rows = sema->plan->target->warp_rows;
-    if (rows <= 1 || rows == warp_rows * role->warps)
+    if (rows <= 1 || rows == warp_rows * role->warps || !role->warps)
         return true;
     if (sema->told_rows)
         return false;
