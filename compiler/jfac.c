@@ -134,6 +134,14 @@ static bool check_reference(Jfac *jfac, const JfacOptions *options, const Plan *
     return !has_reference(jfac->parts.family) || reference_check(arena, &jfac->diag, &problem);
 }
 
+static bool check_counts(Jfac *jfac, Plan *plan) {
+    const KernelArgs args = lower_arguments(plan);
+    const char *excess = lower_too_many(plan, &args);
+    if (excess)
+        diag_error(&jfac->diag, plan->kernel_span, "too-many", "%s", excess);
+    return !excess;
+}
+
 static void check(Jfac *jfac, const JfacOptions *options) {
     const Target *target = target_find(options->target);
     if (!target) {
@@ -151,7 +159,7 @@ static void check(Jfac *jfac, const JfacOptions *options) {
     SemaOptions sema = {target, options->kernel, options->defines, options->define_count};
     Plan *plan = sema_build(jfac->arena, &jfac->diag, jfac->tree, &sema, &jfac->parts);
     if (plan && place_plan(plan, &jfac->diag) && protocol_check(plan, &jfac->diag) &&
-        check_reference(jfac, options, plan))
+        check_reference(jfac, options, plan) && check_counts(jfac, plan))
         jfac->plan = plan;
 }
 

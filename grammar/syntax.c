@@ -37,7 +37,10 @@ void parser_bad_bytes(ParserState *state, Span span) {
     unsigned char byte = (unsigned char)byte_at(state, span);
     if (has_given_up(state))
         return;
-    if (byte >= 128)
+    if (span.start == 0 && !strncmp(source_of(state)->text, "\xef\xbb\xbf", 3))
+        diag_help(diag_error(state->diag, span, "syntax", "the file begins with a byte order mark"),
+                  "save it as UTF-8 without one");
+    else if (byte >= 128)
         diag_error(state->diag, span, "syntax", "only ASCII is part of the language, except in comments");
     else if (byte >= 32 && byte < 127)
         diag_error(state->diag, span, "syntax", "'%c' is not part of the language", byte);
