@@ -6,6 +6,7 @@
 #include "compiler/lower/manifest.h"
 #include "compiler/plan/place.h"
 #include "compiler/plan/protocol.h"
+#include "compiler/unread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,15 @@ static bool read_tuned(Jfac *jfac, const char *path, const TunedEntry **entries)
     return good;
 }
 
+static bool check_counts(Jfac *jfac, const JfacOptions *options, Plan *plan) {
+    const Watchdog watchdog = {.ms = options->watchdog_ms};
+    const KernelArgs args = lower_arguments(plan, &watchdog);
+    const char *excess = lower_too_many(plan, &args, &watchdog);
+    if (excess)
+        diag_error(&jfac->diag, plan->kernel_span, "too-many", "%s", excess);
+    return !excess;
+}
+
 static void check(Jfac *jfac, const JfacOptions *options) {
     const Target *target = target_find(options->target);
     if (!target) {
@@ -167,25 +177,41 @@ static void check(Jfac *jfac, const JfacOptions *options) {
         return;
     Plan *plan = sema_build(jfac->arena, &jfac->diag, jfac->tree, &sema, &jfac->parts);
     if (plan && place_plan(plan, &jfac->diag) && protocol_check(plan, &jfac->diag) &&
-        check_reference(jfac, options, plan))
+        check_reference(jfac, options, plan) && check_counts(jfac, options, plan))
         jfac->plan = plan;
 }
 
+static bool has_missing_file(const Diag *diag) {
+    const DiagItem *item = diag->items;
+    while (item && strcmp(item->code, "unknown-file"))
+        item = item->next;
+    return item;
+}
+
 // A file that can't be parsed whole is checked as far as it was read, so that one run reports more. What was
-// not read may hold what is then missed, so nothing is said to be missing.
-static void check_what_was_read(Jfac *jfac, const JfacOptions *options) {
+// not read may hold what is then missed, so nothing is said to be missing but names that nothing in the text
+// can declare.
+static bool may_be_in_what_was_not_read(const Diag *diag, const DiagItem *item) {
     static const char *const MISSING[] = {
         "no-kernel",      "no-schedule",    "unknown-name",      "unknown-type",   "unknown-member",
         "unknown-option", "option-missing", "unknown-parameter", "argument-count", "bad-grid",
         "unknown-slot",   "slot-not-freed", "slot-one-path",     "never-filled",   "role-size",
         "bad-define",     "not-assignable", "not-indexable",     "tuned-unknown",
     };
+    bool is_missing = false;
+    for (size_t i = 0; i < sizeof MISSING / sizeof MISSING[0]; i++)
+        is_missing |= !strcmp(item->code, MISSING[i]);
+    return is_missing && (strcmp(item->code, "unknown-name") || has_missing_file(diag) ||
+                          unread_may_declare(diag->sources, item->span));
+}
+
+static void check_what_was_read(Jfac *jfac, const JfacOptions *options) {
     int read = 0;
     for (const DiagItem *item = jfac->diag.items; item; item = item->next)
         read++;
     check(jfac, options);
     if (read)
-        diag_take_back(&jfac->diag, read, MISSING, sizeof MISSING / sizeof MISSING[0]);
+        diag_take_back(&jfac->diag, read, may_be_in_what_was_not_read);
 }
 
 bool jfac_check(Jfac *jfac, const JfacOptions *options) {

@@ -62,15 +62,12 @@ void diag_help(DiagItem *item, const char *format, ...) {
     va_end(args);
 }
 
-void diag_take_back(Diag *diag, int first, const char *const *codes, int count) {
+void diag_take_back(Diag *diag, int first, bool (*goes)(const Diag *diag, const DiagItem *item)) {
     DiagItem **link = &diag->items;
     while (*link && first-- > 0)
         link = &(*link)->next;
     while (*link) {
-        bool goes = false;
-        for (int i = 0; i < count; i++)
-            goes |= !strcmp((*link)->code, codes[i]);
-        if (!goes) {
+        if (!goes(diag, *link)) {
             link = &(*link)->next;
             continue;
         }
@@ -91,7 +88,8 @@ static int printable(unsigned char c) {
     return c >= 32 && c != 127 ? c : c == '\t' ? '\t' : '?';
 }
 
-// The source line with a caret line below it; tabs are kept so that the caret stands right.
+// The source line with a caret line below it; tabs are kept so that the caret stands right. Of a long line
+// the part around the caret.
 static void print_snippet(const Diag *diag, Span span, FILE *out) {
     if (span.file < 0)
         return;
@@ -100,12 +98,18 @@ static void print_snippet(const Diag *diag, Span span, FILE *out) {
     int start = source->line_starts[place.line - 1], end = start;
     while (end < source->length && source->text[end] != '\n' && source->text[end] != '\r')
         end++;
-    if (end - start > 400)
-        end = start + 400;
-    fprintf(out, "%6d | ", place.line);
+    enum { LONGEST = 400, BEFORE = 100 };
+    const char *more = "";
+    if (span.start - start > LONGEST - BEFORE) {
+        start = span.start - BEFORE;
+        more = "...";
+    }
+    if (end - start > LONGEST)
+        end = start + LONGEST;
+    fprintf(out, "%6d | %s", place.line, more);
     for (int i = start; i < end; i++)
         fputc(printable((unsigned char)source->text[i]), out);
-    fprintf(out, "\n       | ");
+    fprintf(out, "\n       | %*s", (int)strlen(more), "");
     for (int i = start; i < span.start && i < end; i++)
         fputc(source->text[i] == '\t' ? '\t' : ' ', out);
     fputc('^', out);

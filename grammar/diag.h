@@ -50,8 +50,8 @@ DiagItem *diag_warning(Diag *diag, Span span, const char *code, const char *form
 void diag_note(DiagItem *item, Span span, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void diag_help(DiagItem *item, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Takes back the items from number `first` on (in the order added) whose code is among `codes`.
-void diag_take_back(Diag *diag, int first, const char *const *codes, int count);
+// Takes back the items from number `first` on (in the order added) that `goes` says.
+void diag_take_back(Diag *diag, int first, bool (*goes)(const Diag *diag, const DiagItem *item));
 
 void diag_print_text(const Diag *diag, FILE *out);
 // One JSON array of objects {severity, code, file, line, column, end_line, end_column, message, notes, help}.

@@ -26,7 +26,9 @@ typedef struct {
     bool expression;    // parse one expression instead of a file
     bool first_token;   // the start token has not been given yet
     bool told_unclosed; // a bracket that isn't closed: what doesn't fit after it follows from that
-    bool gave_up;       // too many errors: the scanner says that the file ends
+    bool told_at_top; // outside of all braces: what stands wrong there up to the next construct follows from
+                      // it
+    bool gave_up;     // too many errors: the scanner says that the file ends
     int errors_before;
     Ast *result;
     // For messages: the token read last, the one before it, the first of the construct at hand.

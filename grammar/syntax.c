@@ -37,7 +37,10 @@ void parser_bad_bytes(ParserState *state, Span span) {
     unsigned char byte = (unsigned char)byte_at(state, span);
     if (has_given_up(state))
         return;
-    if (byte >= 128)
+    if (span.start == 0 && !strncmp(source_of(state)->text, "\xef\xbb\xbf", 3))
+        diag_help(diag_error(state->diag, span, "syntax", "the file begins with a byte order mark"),
+                  "save it as UTF-8 without one");
+    else if (byte >= 128)
         diag_error(state->diag, span, "syntax", "only ASCII is part of the language, except in comments");
     else if (byte >= 32 && byte < 127)
         diag_error(state->diag, span, "syntax", "'%c' is not part of the language", byte);
@@ -74,6 +77,15 @@ static void close_bracket(ParserState *state, char closing) {
         state->open_count--;
 }
 
+static bool starts_top(const ParserState *state, Span span) {
+    static const char *const WORDS[] = {"use", "family", "schedule", "kernel"};
+    const char *text = text_of(state, span);
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++)
+        if (state->open_count == 0 && !strcmp(text, WORDS[i]))
+            return true;
+    return false;
+}
+
 void parser_saw_token(ParserState *state, Span span, bool is_name) {
     char byte = byte_at(state, span);
     bool is_single = span.end - span.start == 1;
@@ -89,6 +101,8 @@ void parser_saw_token(ParserState *state, Span span, bool is_name) {
         state->construct_level = state->open_count;
     }
     state->starts_construct = is_single && strchr("{};", byte) && byte;
+    if (state->told_at_top)
+        state->told_at_top = !starts_top(state, span);
     if (is_single && (byte == '{' || byte == '(' || byte == '['))
         open_bracket(state, span);
 }
@@ -237,6 +251,8 @@ void parser_syntax_error(ParserState *state, const char *found, const char *cons
     DiagItem *item;
     if (has_given_up(state) || (state->told_unclosed && (!found || is_top_word(&mismatch))))
         return;
+    if (state->told_at_top && state->open_count <= 1 && !is_top_word(&mismatch))
+        return;
     if (misses_semicolon(state, &mismatch))
         item = missing_semicolon(state);
     else if (!found)
@@ -246,6 +262,7 @@ void parser_syntax_error(ParserState *state, const char *found, const char *cons
         item = wrong_token(state, &mismatch);
     note_open_bracket(state, &mismatch, item);
     help_with_header(state, item);
+    state->told_at_top = state->open_count == 0;
     help_with_word(state, item);
     help_with_arrow(&mismatch, item);
     if (is_found(&mismatch, "'='") && state->construct_is_name && state->open_count == 1 &&

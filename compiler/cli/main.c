@@ -1,6 +1,7 @@
 // main.c: jfac COMMAND [FILE] [options]. Finds the command, reads its options, runs it.
 #include "compiler/cli/cli.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,6 +99,7 @@ static int run(int argc, char **argv, Arena *arena) {
 }
 
 int main(int argc, char **argv) {
+    signal(SIGXFSZ, SIG_IGN); // a file beyond the user's limit is then told as a write that failed
     Arena *arena = arena_new();
     if (!arena) {
         fprintf(stderr, "jfac: out of memory\n");

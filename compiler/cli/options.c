@@ -215,7 +215,8 @@ static bool read_dim(Reader *reader, const char *name, const char *attached) {
     const char *value = take_value(reader, name, attached, "a number");
     int64_t number;
     // What isn't followed by a number was hardly meant as a dim.
-    if (value && !(value[0] >= '0' && value[0] <= '9'))
+    const char *digits = value && value[0] == '-' ? value + 1 : value;
+    if (value && !(digits[0] >= '0' && digits[0] <= '9'))
         return unknown_option(reader, name);
     if (!value || !read_number(name, value, &number))
         return false;
@@ -293,6 +294,18 @@ bool options_parse(CliOptions *options, const Command *command, int argc, char *
     }
     if (options->watchdog_ms > 0 && options->image) {
         usage_error("--watchdog is for what the compiler makes; build the image of --image with it");
+        return false;
+    }
+    if (options->lens_file && (options->batch >= 0 || options->length >= 0)) {
+        usage_error("--lens-file and --batch both say the lengths; give one of them");
+        return false;
+    }
+    if (options->limit >= 0 && !options->lens_file) {
+        usage_error("--limit is about the lines of --lens-file, which isn't given");
+        return false;
+    }
+    if (options->output && !*options->output) {
+        usage_error("-o wants the name of a file, or - for standard output");
         return false;
     }
     if (command->takes_file && !options->file && !options->help) {

@@ -2,6 +2,7 @@
 // reference.
 #include "compiler/cli/run.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@ enum { IMAGE_MAX_BYTES = 256 * 1024 * 1024 };
 // ---------------------------------------------------------------- the image
 
 static int read_image(const CliOptions *options, const void **image, size_t *bytes) {
+    errno = 0;
     FILE *file = fopen(options->image, "rb");
     long size = -1;
     if (file && !fseek(file, 0, SEEK_END))
@@ -22,11 +24,14 @@ static int read_image(const CliOptions *options, const void **image, size_t *byt
         *image = room;
         *bytes = (size_t)size;
     }
+    const char *reason = errno && !good           ? strerror(errno)
+                         : size > IMAGE_MAX_BYTES ? "it is larger than any kernel"
+                                                  : "it holds nothing";
     if (file)
         fclose(file);
     if (good)
         return STATUS_GOOD;
-    fprintf(stderr, "jfac: can't read %s\n", options->image);
+    fprintf(stderr, "jfac: can't read %s: %s\n", options->image, reason);
     return STATUS_ENVIRONMENT;
 }
 

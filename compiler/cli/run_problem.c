@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { DEFAULT_EXTENT = 2 };
 enum { MAX_SEQUENCES = 1 << 24 };
@@ -79,7 +80,8 @@ static int read_lengths(const CliOptions *options, Lengths *lengths) {
             continue;
         int64_t value = take_length(&at);
         if (!is_whole || value < 0 || at[strspn(at, " \t\r\n")])
-            status = usage_error("%s:%d: not a length", options->lens_file, number);
+            status = usage_error("%s:%d: not a length: a line holds one whole number from 0 to %d",
+                                 options->lens_file, number, INT32_MAX);
         else
             add_length(options->arena, lengths, (int32_t)value);
     }
@@ -103,7 +105,9 @@ static int find_axis(const Plan *plan, const char *name, size_t length) {
 }
 
 // "0,1,127" is for all axes; "q=0,1;k=5,6" for those named.
-static int read_lens_option(const Plan *plan, Arena *arena, const char *text, Lengths *axes) {
+static int read_lens_option(const Plan *plan, const CliOptions *options, const char *text, Lengths *axes,
+                            bool *named) {
+    Arena *arena = options->arena;
     do {
         size_t length = strcspn(text, ";");
         const char *part = arena_copy(arena, text, length);
@@ -113,12 +117,20 @@ static int read_lens_option(const Plan *plan, Arena *arena, const char *text, Le
         if (equals && axis < 0)
             return usage_error("--lens: there is no axis '%.*s' in family %s", (int)(equals - part), part,
                                plan->family_name);
+        if (!equals && (options->lens_file || options->batch >= 0))
+            return usage_error(
+                "--lens %s and %s both say the lengths of all axes; give one of them, or --lens AXIS=%s",
+                part, options->lens_file ? "--lens-file" : "--batch", part);
+        if (equals && named[axis])
+            return usage_error("--lens: axis '%s' has lengths already", plan->axes[axis].name);
         Lengths lengths = {0};
         if (!parse_lengths(arena, equals ? equals + 1 : part, &lengths))
             return STATUS_USAGE;
         for (int i = 0; i < plan->axis_count; i++)
-            if (axis < 0 || i == axis)
+            if (axis < 0 || i == axis) {
                 axes[i] = lengths;
+                named[i] = true;
+            }
     } while (*text);
     return STATUS_GOOD;
 }
@@ -145,8 +157,14 @@ static int read_all_lengths(RunProblem *problem, const CliOptions *options) {
     Lengths *axes = arena_array(problem->arena, Lengths, plan->axis_count);
     for (int i = 0; i < plan->axis_count; i++)
         axes[i] = common;
+    bool *named = arena_array(problem->arena, bool, plan->axis_count);
     for (int i = 0; !status && i < options->lens.count; i++)
-        status = read_lens_option(plan, problem->arena, options->lens.items[i], axes);
+        status = read_lens_option(plan, options, options->lens.items[i], axes, named);
+    bool has_others = !options->lens.count || options->lens_file || options->batch >= 0;
+    for (int i = 0; !status && !has_others && i < plan->axis_count; i++)
+        if (!named[i])
+            status = usage_error("--lens says no lengths for axis '%s'; for all axes: --lens 0,1,127",
+                                 plan->axes[i].name);
     if (status)
         return status;
     problem->sequences = plan->axis_count ? axes[0].count : 1;
@@ -185,6 +203,10 @@ static int unknown_dim(const Plan *plan, const CliOptions *options, const char *
     const char **names = arena_array(options->arena, const char *, plan->dim_count);
     for (int i = 0; i < plan->dim_count; i++)
         names[i] = plan->dims[i].name;
+    for (int i = 0; i < plan->constant_count; i++)
+        if (!strcasecmp(plan->constants[i].name, name) || is_dim_named(plan->constants[i].name, name))
+            return usage_error("there is no option '--%s'; '%s' is a constant: -D %s=VALUE", name,
+                               plan->constants[i].name, plan->constants[i].name);
     return usage_error("there is no option '--%s', and family %s has no dim of that name%s", name,
                        plan->family_name, suggestion(options->arena, name, names, plan->dim_count));
 }

@@ -60,6 +60,9 @@ static void stmt_args(Plan *plan, KernelArgs *args, const Stmt *stmt) {
             expr_args(plan, args, stmt->tensor.at[i]);
         if (stmt->kind == ST_STORE_VALUE)
             pointer_args(plan, args, stmt->tensor.tensor);
+        // Whether it was left out.
+        if (stmt->kind == ST_STORE_TILE && plan->tensors[stmt->tensor.tensor].is_optional)
+            add_arg(plan, args, ARG_POINTER, stmt->tensor.tensor, 0, 8, 8);
         stmt_args(plan, args, stmt->body);
         stmt_args(plan, args, stmt->other);
     }

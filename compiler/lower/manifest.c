@@ -158,7 +158,7 @@ static bool fill_waits(const Watchdog *watchdog, const SourceSet *sources, jfa_m
 }
 
 // Counts that would not fit the manifest's arrays.
-static const char *too_many(const Plan *plan, const KernelArgs *args, const Watchdog *watchdog) {
+const char *lower_too_many(const Plan *plan, const KernelArgs *args, const Watchdog *watchdog) {
     const struct {
         const char *what;
         int count, limit;
@@ -177,14 +177,14 @@ static const char *too_many(const Plan *plan, const KernelArgs *args, const Watc
     };
     for (size_t i = 0; i < sizeof LIMITS / sizeof LIMITS[0]; i++)
         if (LIMITS[i].count > LIMITS[i].limit)
-            return arena_format(plan->arena, "the kernel has %d %s; the manifest holds %d", LIMITS[i].count,
-                                LIMITS[i].what, LIMITS[i].limit);
+            return arena_format(plan->arena, "the kernel has %d %s, but a kernel can have %d at most",
+                                LIMITS[i].count, LIMITS[i].what, LIMITS[i].limit);
     return NULL;
 }
 
 const char *lower_manifest(const Plan *plan, const KernelArgs *args, const Watchdog *watchdog,
                            const SourceSet *sources, size_t *length, const char **message) {
-    *message = too_many(plan, args, watchdog);
+    *message = lower_too_many(plan, args, watchdog);
     if (*message)
         return NULL;
     jfa_manifest *manifest = arena_new_of(plan->arena, jfa_manifest);

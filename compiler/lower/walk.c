@@ -90,8 +90,27 @@ static void put_load(Lower *l, const Stmt *stmt) {
     move_tile(l, &stmt->tensor, stmt->slot, barrier);
 }
 
+// NULL: the tensor is always there.
+static Value tensor_is_there(Lower *l, int tensor) {
+    if (!l->plan->tensors[tensor].is_optional)
+        return NULL;
+    return LLVMBuildIsNotNull(l->builder, arg_value(l, ARG_POINTER, tensor, 0), "");
+}
+
+// The map of a tensor that was left out is no map. The store's group is then empty, and complete at once.
 static void store_tile(Lower *l, const Stmt *stmt) {
-    move_tile(l, &stmt->tensor, stmt->source, NULL);
+    Value there = tensor_is_there(l, stmt->tensor.tensor);
+    if (there) {
+        LLVMBasicBlockRef move = ir_block(l, "store_tile"), done = ir_block(l, "store_tile_done");
+        ir_branch(l, there, move, done);
+        ir_at(l, move);
+        move_tile(l, &stmt->tensor, stmt->source, NULL);
+        ir_jump(l, done);
+        ir_at(l, done);
+        math_cache_clear(l); // what was computed inside the branch isn't known after it
+    } else {
+        move_tile(l, &stmt->tensor, stmt->source, NULL);
+    }
     ptx_store_commit(l);
 }
 
@@ -149,9 +168,7 @@ static Type stored_type(const Lower *l, const Stmt *stmt) {
 // Elements beyond the end of their sequence are not stored, and nothing is when the caller passed no tensor.
 static void store_value(Lower *l, const Stmt *stmt) {
     Type type = stored_type(l, stmt);
-    Value there = NULL;
-    if (l->plan->tensors[stmt->tensor.tensor].is_optional)
-        there = LLVMBuildIsNotNull(l->builder, arg_value(l, ARG_POINTER, stmt->tensor.tensor, 0), "");
+    Value there = tensor_is_there(l, stmt->tensor.tensor);
     int rows = layout_rows(l, type), cols = layout_cols(l, type);
     for (int i = 0; i < rows * cols; i++) {
         Value allowed = layout_stores(l, type);

@@ -6,6 +6,7 @@
 #include "grammar/ast.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     LINE_BYTES = 16,       // alignment of vectors, of the barrier block, and of the tensor-memory pointer
@@ -209,15 +210,28 @@ static void set_depth(Plan *plan, const Buffer *root, int depth) {
             plan->buffers[i]->depth = depth;
 }
 
-// The largest depth of that ring with which everything fits, or 0.
-static int fitting_depth(Plan *plan, Buffer *root) {
-    int declared = root->depth, depth = declared - 1;
+static bool has_depth_of(const Buffer *root, const Buffer *other) {
+    return root == other || (root->depth_name && other->depth_name && root->depth == other->depth &&
+                             !strcmp(root->depth_name, other->depth_name));
+}
+
+// The largest depth with which everything fits, of that ring and of those whose depth is the same constant;
+// or 0.
+static int fitting_depth(Plan *plan, Buffer *const *roots, int count, const Buffer *ring) {
+    int declared = ring->depth, depth = declared - 1;
+    bool *changes = arena_array(plan->arena, bool, count);
+    for (int i = 0; i < count; i++)
+        changes[i] = has_depth_of(ring, roots[i]);
     for (; depth > 0; depth--) {
-        set_depth(plan, root, depth);
+        for (int i = 0; i < count; i++)
+            if (changes[i])
+                set_depth(plan, roots[i], depth);
         if (assign_shared(plan) <= target_shared_bytes(plan->target, plan->occupancy))
             break;
     }
-    set_depth(plan, root, declared);
+    for (int i = 0; i < count; i++)
+        if (changes[i])
+            set_depth(plan, roots[i], declared);
     assign_shared(plan);
     return depth;
 }
@@ -231,6 +245,61 @@ static const char *owner_text(const Plan *plan) {
 static void note_occupancy(const Plan *plan, DiagItem *error) {
     if (plan->occupancy > 1)
         diag_note(error, plan->occupancy_span, "CTAs that an SM runs at a time share its memory");
+}
+
+// "'a' and 'b'": the rings whose depth is that of `ring`.
+static const char *rings_text(const Plan *plan, Buffer *const *roots, int count, const Buffer *ring) {
+    const char *text = "";
+    int named = 0, total = 0;
+    for (int i = 0; i < count; i++)
+        total += has_depth_of(ring, roots[i]);
+    for (int i = 0; i < count; i++)
+        if (has_depth_of(ring, roots[i])) {
+            const char *before = named == 0 ? "" : named == total - 1 ? " and " : ", ";
+            text = arena_format(plan->arena, "%s%s'%s'", text, before, roots[i]->name);
+            named++;
+        }
+    return text;
+}
+
+static void help_with_depth(const Plan *plan, DiagItem *error, Buffer *const *roots, int count,
+                            const Buffer *ring, int depth) {
+    const char *rings = rings_text(plan, roots, count, ring);
+    bool several = strchr(rings, ' ');
+    if (ring->depth_name)
+        diag_help(error, "it fits with %s = %d (also as -D %s=%d), the depth of %s, instead of %d",
+                  ring->depth_name, depth, ring->depth_name, depth, rings, ring->depth);
+    else
+        diag_help(error, "it fits when %s %s a depth of %d instead of %d", rings, several ? "have" : "has",
+                  depth, ring->depth);
+}
+
+// No one of them is enough: the ring that takes the most gives up a slot, until all fits. "'a' of 3, 'b' of
+// 2"; NULL: it never does.
+static const char *shallower_rings(Plan *plan, Buffer *const *roots, int count) {
+    int *declared = arena_array(plan->arena, int, count + 1);
+    for (int i = 0; i < count; i++)
+        declared[i] = roots[i]->depth;
+    const Buffer *largest;
+    bool fits;
+    do {
+        largest = NULL;
+        for (int i = 0; i < count; i++)
+            if (roots[i]->depth > 1 && (!largest || taken_by(roots[i]) > taken_by(largest)))
+                largest = roots[i];
+        if (largest)
+            set_depth(plan, largest, largest->depth - 1);
+        fits = assign_shared(plan) <= target_shared_bytes(plan->target, plan->occupancy);
+    } while (largest && !fits);
+    const char *text = "";
+    for (int i = 0; i < count; i++) {
+        if (roots[i]->depth != declared[i])
+            text = arena_format(plan->arena, "%s%s'%s' of %d instead of %d", text, *text ? ", " : "",
+                                roots[i]->name, roots[i]->depth, declared[i]);
+        set_depth(plan, roots[i], declared[i]);
+    }
+    assign_shared(plan);
+    return fits ? text : NULL;
 }
 
 void memory_shared(Plan *plan, Diag *diag) {
@@ -249,12 +318,16 @@ void memory_shared(Plan *plan, Diag *diag) {
     note_occupancy(plan, error);
     note_users(error, roots, count, "bytes");
     for (int i = 0; i < count; i++) {
-        int depth = fitting_depth(plan, roots[i]);
+        int depth = fitting_depth(plan, roots, count, roots[i]);
         if (depth > 0) {
-            diag_help(error, "it fits when '%s' has a depth of %d instead of %d", roots[i]->name, depth,
-                      roots[i]->depth);
+            help_with_depth(plan, error, roots, count, roots[i], depth);
             return;
         }
+    }
+    const char *all = shallower_rings(plan, roots, count);
+    if (all) {
+        diag_help(error, "it fits with shallower rings: %s", all);
+        return;
     }
     diag_help(error,
               "no shallower ring makes it fit: use smaller tiles, or let buffers that are not in use at the "

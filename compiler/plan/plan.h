@@ -146,7 +146,8 @@ typedef struct {
     int tensor;                // plan->tensors
     Expr *at[MAX_TENSOR_DIMS]; // position on an axis (from the sequence's start), index of a dim, column of a
                                // constant
-    int map;                   // plan->maps when moved by TMA, else -1
+    Span at_span[MAX_TENSOR_DIMS]; // as written; a position's expression may come from elsewhere
+    int map;                       // plan->maps when moved by TMA, else -1
     Span span;
 } TensorRef;
 
@@ -202,6 +203,7 @@ typedef struct {
     const char *name;
     int direction; // TENSOR_IN ...
     bool is_optional, from_kernel;
+    bool is_broken; // sema: its dims were wrong and have been reported
     Elem elem;
     int rank;
     TensorDim dims[MAX_TENSOR_DIMS];
@@ -299,6 +301,7 @@ struct Buffer {
     int space;              // SPACE_SMEM, SPACE_TMEM
     int array, depth;       // instances = array * depth; which dims are the array follows from its pipes
     int dims[2], dim_count; // as declared
+    const char *depth_name; // the constant that the last of them is, or NULL: another expression
     Elem elem;
     int rows, cols; // cols 1: a vector with one element a row
     int rank;       // 1 or 2

@@ -210,6 +210,30 @@ static bool comes_out_even(Protocol *protocol) {
 
 // ---------------------------------------------------------------- all runs
 
+static bool run(Protocol *protocol, const Buffer *deeper, int depth);
+
+// The roles wait for each other in this trip: tells it for the smallest one made from it where they do.
+static void report_smallest(Protocol *protocol) {
+    const Trip *outer = protocol->trip;
+    Trip *least = arena_new_of(protocol->arena, Trip), candidate;
+    *least = *outer;
+    protocol->quiet = true;
+    for (int step = 0; trips_smaller(protocol, least, step, &candidate); step++) {
+        protocol->trip = &candidate;
+        if (run(protocol, NULL, 0))
+            continue;
+        *least = candidate;
+        step = -1;
+    }
+    protocol->quiet = false;
+    protocol->trip = least;
+    trace_all(protocol);
+    Rehearsal rehearsal = {0};
+    rehearse(protocol, &rehearsal);
+    deadlock_report(protocol, &rehearsal);
+    protocol->trip = outer;
+}
+
 // One run; false: it doesn't reach its end.
 static bool run(Protocol *protocol, const Buffer *deeper, int depth) {
     trace_all(protocol);
@@ -220,7 +244,7 @@ static bool run(Protocol *protocol, const Buffer *deeper, int depth) {
     Rehearsal rehearsal = {.deeper = deeper, .depth = depth};
     rehearse(protocol, &rehearsal);
     if (!rehearsal.finished && !protocol->quiet)
-        deadlock_report(protocol, &rehearsal);
+        report_smallest(protocol);
     return rehearsal.finished;
 }
 
@@ -307,6 +331,29 @@ static void find_turns(Protocol *protocol) {
     }
 }
 
+// Loops over blocks around each statement, at most.
+static int walk_depth(const Stmt *stmt) {
+    int deepest = 0;
+    for (; stmt; stmt = stmt->next) {
+        int body = walk_depth(stmt->body) + (stmt->kind == ST_WALK), other = walk_depth(stmt->other);
+        deepest = body > deepest ? body : deepest;
+        deepest = other > deepest ? other : deepest;
+    }
+    return deepest;
+}
+
+static void report_too_long(Protocol *protocol) {
+    const Role *role = protocol->too_long->role;
+    DiagItem *error = diag_error(protocol->diag, role->span, "too-complex",
+                                 "role '%s' runs more than %d statements %s: too many to be checked",
+                                 role->name, MOST_STEPS, trip_text(protocol));
+    if (walk_depth(role->body) > 1)
+        diag_help(error, "a loop over blocks within another one runs its body for each pair of blocks: put "
+                         "what doesn't need both outside of the inner loop");
+    else
+        diag_help(error, "say more in each statement: a function (fn) may hold what many 'let' compute");
+}
+
 bool protocol_check(Plan *plan, Diag *diag) {
     int errors = diag->error_count;
     Protocol protocol = {.plan = plan, .diag = diag, .arena = plan->arena};
@@ -320,7 +367,6 @@ bool protocol_check(Plan *plan, Diag *diag) {
     for (int i = 0; i < protocol.trip_count && !protocol.too_long; i++)
         run_trip(&protocol, &protocol.trips[i], NULL, 0);
     if (protocol.too_long)
-        diag_error(diag, plan->schedule_span, "too-complex",
-                   "loops within loops make the roles of '%s' too long to be checked", plan->schedule_name);
+        report_too_long(&protocol);
     return diag->error_count == errors;
 }

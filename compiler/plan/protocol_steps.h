@@ -9,6 +9,7 @@
 #include "compiler/plan/lookup.h"
 #include "grammar/ast.h"
 
+enum { MOST_STEPS = 1 << 18 };                                      // statements of one actor in one trip
 enum { MAX_TRIP_TILES = 3, MAX_TRIP_WALKS = 16, DEEPER_TRIED = 8 }; // DEEPER_TRIED: slots more in a ring
 
 typedef struct {
@@ -76,8 +77,8 @@ typedef struct Protocol {
     // Of the run at hand:
     const Trip *trip;
     Choices choices;
-    bool quiet; // tries something out: reports nothing
-    bool too_long;
+    bool quiet;            // tries something out: reports nothing
+    const Actor *too_long; // whose statements were too many to be run, in that trip; or NULL
     // What has been reported, so that it isn't once more for the next trip.
     uint64_t *reported;
     int reported_count, reported_capacity;
@@ -92,6 +93,7 @@ const char *channel_text(const Protocol *protocol, const Channel *channel);
 
 // trips.c
 void trips_make(Protocol *protocol);
+bool trips_smaller(const Protocol *protocol, const Trip *trip, int step, Trip *smaller);
 const char *trip_text(const Protocol *protocol); // "with 2 tiles of 1 and 0 blocks"
 
 // evaluate.c: what decides which statements run.

@@ -2,8 +2,6 @@
 // product adds to is known here too: the role that fills a slot is alone in doing so.
 #include "compiler/plan/protocol_steps.h"
 
-enum { MOST_STEPS = 1 << 18 }; // statements of one actor in one trip
-
 typedef struct {
     Context context;
     Protocol *protocol;
@@ -186,7 +184,7 @@ static void run_stmt(Tracer *tracer, const Stmt *stmt) {
 static void run_list(Tracer *tracer, const Stmt *stmt) {
     for (; stmt; stmt = stmt->next) {
         if (++tracer->steps > MOST_STEPS) {
-            tracer->protocol->too_long = true;
+            tracer->protocol->too_long = tracer->actor;
             return;
         }
         tracer->context.epoch++;

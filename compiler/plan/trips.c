@@ -3,6 +3,8 @@
 // ring has slots.
 #include "compiler/plan/protocol_steps.h"
 
+#include <string.h>
+
 enum { COUNTS = 4, MOST_KINDS = 64, MOST_TRIPS = 1024 };
 
 typedef struct {
@@ -51,6 +53,51 @@ static void add_long_trips(Protocol *protocol, const Kind *kinds) {
     add_trip(protocol, 2, &many, &kinds[1], NULL);
 }
 
+static int blocks_of(const Protocol *protocol, const Trip *trip) {
+    int blocks = 0;
+    for (int tile = 0; tile < trip->tiles; tile++)
+        for (int walk = 0; walk < protocol->plan->walk_count; walk++)
+            blocks += trip->blocks[tile][walk];
+    return blocks;
+}
+
+// Fewest tiles first, of those the fewest blocks: what fails is told for the first trip that does.
+static void sort_trips(Protocol *protocol) {
+    Trip *trips = protocol->trips;
+    for (int i = 1; i < protocol->trip_count; i++) {
+        const Trip trip = trips[i];
+        int blocks = blocks_of(protocol, &trip), place = i;
+        for (; place > 0 &&
+               (trips[place - 1].tiles > trip.tiles ||
+                (trips[place - 1].tiles == trip.tiles && blocks_of(protocol, &trips[place - 1]) > blocks));
+             place--)
+            trips[place] = trips[place - 1];
+        trips[place] = trip;
+    }
+}
+
+// Leaves out a tile, or lowers a number of blocks: the next smaller trip to try. False: there are no more.
+// `step` counts what has been tried since the trip last changed.
+bool trips_smaller(const Protocol *protocol, const Trip *trip, int step, Trip *smaller) {
+    *smaller = *trip;
+    if (step < trip->tiles) {
+        smaller->tiles--;
+        for (int tile = step; tile < smaller->tiles; tile++)
+            memcpy(smaller->blocks[tile], trip->blocks[tile + 1], sizeof trip->blocks[tile]);
+        return true;
+    }
+    step -= trip->tiles;
+    for (int tile = 0; tile < trip->tiles; tile++)
+        for (int walk = 0; walk < protocol->plan->walk_count; walk++) {
+            if (step < trip->blocks[tile][walk]) {
+                smaller->blocks[tile][walk] = step;
+                return true;
+            }
+            step -= trip->blocks[tile][walk];
+        }
+    return false;
+}
+
 void trips_make(Protocol *protocol) {
     static const int THREES[][MAX_TRIP_TILES] = {{0, 0, 0}, {1, 0, 1}, {2, 0, 1},
                                                  {0, 3, 0}, {3, 1, 2}, {3, 3, 3}};
@@ -70,6 +117,7 @@ void trips_make(Protocol *protocol) {
             add_trip(protocol, 3, &kinds[THREES[i][0]], &kinds[THREES[i][1]], &kinds[THREES[i][2]]);
     if (count > 1)
         add_long_trips(protocol, kinds);
+    sort_trips(protocol);
 }
 
 // ---------------------------------------------------------------- in words

@@ -1,4 +1,15 @@
 // compare.c: the error of a kernel's output beside that of the rounded computation.
+//
+// The rounded computation is a sample: its roundings may happen to cancel, most of all where there are few
+// elements, or many are the same. So the bounds have a floor that holds for any computation. A result is
+// rounded to the output's type at least once, by up to half an ulp of the element, h_i. The floor of the
+// maximum is max h_i; that of the norm is the same (one element is off) or, if it is more,
+// sqrt(sum h_i^2 / 3): errors spread evenly over +-h have a mean square of h^2 / 3.
+//
+// Half an ulp of the result says nothing of a result that is a difference: x - y with x = y (1 + tiny) is off
+// by ulps of x. What a kernel may be off by there follows from its family's math, and stands in the family's
+// reference as within(x, e) with the derivation beside it: e is added to the rounded computation's error,
+// whose double is the bound.
 #include "compiler/reference/number.h"
 #include "compiler/reference/reference.h"
 
@@ -9,7 +20,8 @@ typedef struct {
 // |value - exact|: 0 between equal infinities and between an infinity and what rounds to it; infinite for
 // NaN.
 static double distance(Elem elem, double value, double exact) {
-    if (value == exact || (isinf(value) && value == number_to_elem(elem, exact)))
+    if (value == exact || (isnan(value) && isnan(exact)) ||
+        (isinf(value) && value == number_to_elem(elem, exact)))
         return 0;
     return isfinite(value) && isfinite(exact) ? fabs(value - exact) : INFINITY;
 }
@@ -39,7 +51,7 @@ ReferenceComparison reference_compare(const ReferenceTensor *kernel, const Refer
                                       const ReferenceOutput *rounded) {
     ReferenceComparison result = {.worst = -1};
     Error kernel_error = {0, 0}, rounded_error = {0, 0};
-    double largest = 0, squares = 0;
+    double largest = 0, squares = 0, half_ulps = 0; // of |exact|: its squares, and those of half its ulps
     for (int64_t i = 0; i < exact->count; i++) {
         if (!exact->written[i])
             continue;
@@ -50,10 +62,13 @@ ReferenceComparison reference_compare(const ReferenceTensor *kernel, const Refer
             result.worst_kernel = value;
             result.worst_exact = right;
         }
-        add_error(&rounded_error, distance(exact->elem, rounded->values[i], right));
+        double slack = rounded->slack ? rounded->slack[i] : 0;
+        add_error(&rounded_error, distance(exact->elem, rounded->values[i], right) + slack);
         if (isfinite(right)) {
             largest = fabs(right) > largest ? fabs(right) : largest;
             squares += right * right;
+            double half_ulp = number_half_ulp(exact->elem, right);
+            half_ulps += half_ulp * half_ulp;
         }
         result.compared++;
     }
@@ -63,7 +78,8 @@ ReferenceComparison reference_compare(const ReferenceTensor *kernel, const Refer
     result.rounded_maximum = rounded_error.maximum;
     result.rounded_relative = relative(sqrt(rounded_error.squares), norm);
     result.maximum_bound = 2 * fmax(result.rounded_maximum, half_ulp);
-    result.relative_bound = 2 * fmax(result.rounded_relative, relative(half_ulp, norm));
+    result.relative_bound =
+        2 * fmax(result.rounded_relative, relative(fmax(half_ulp, sqrt(half_ulps / 3)), norm));
     result.passes = isfinite(result.kernel_maximum) && result.kernel_maximum <= result.maximum_bound &&
                     result.kernel_relative <= result.relative_bound;
     return result;

@@ -264,6 +264,12 @@ static int call_builtin(Compiler *compiler, const Context *context, const Ast *c
             return NO_NODE;
         return node_cast(compiler, arguments[0], name[0] == 'f' ? ELEM_F32 : ELEM_I32, call->span);
     }
+    if (!strcmp(name, "within")) {
+        DiagItem *error = diag_error(compiler->diag, call->span, "misplaced",
+                                     "within(value, error) is no value: it says how a result is compared");
+        diag_help(error, "store it: T[...] = within(value, error);");
+        return NO_NODE;
+    }
     unknown_name(compiler, context, name, call->a->span, "function or hook");
     return NO_NODE;
 }

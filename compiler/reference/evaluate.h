@@ -204,6 +204,13 @@ static void run_store(Worker *worker, const Step *step) {
         output->values[offset + i * unit_stride] = stored_value(tensor, value, i);
         output->written[offset + i * unit_stride] = true;
     }
+    if (!ROUNDS || step->slack < 0)
+        return;
+    Operand slack = operand(worker, step->slack);
+    for (int64_t i = 0; i < count; i++) {
+        REAL most = MATH(fabs)(slack.reals[i * slack.step]);
+        output->slack[offset + i * unit_stride] = isfinite(most) ? most : 0;
+    }
 }
 
 static void run_steps(Worker *worker, const Step *step, bool is_outermost) {

@@ -79,6 +79,7 @@ struct Step {
     int var; // loop; store: the vector index, or -1
     Step *body;
     int tensor, value, vector_dim;
+    int slack; // a kernel may be off by that; NO_NODE: nothing is said
     int at[REFERENCE_MAX_DIMS];
     Span span;
     Step *next;
@@ -90,7 +91,7 @@ typedef struct {
     Elem elem;
     int direction;
     int axis[REFERENCE_MAX_DIMS]; // of the problem, or -1
-    bool is_written;
+    bool is_written, has_slack;
     bool inner[REFERENCE_MAX_DIMS]; // is read with that dim as the innermost
 } ProgramTensor;
 

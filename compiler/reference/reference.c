@@ -99,6 +99,7 @@ void reference_results_free(ReferenceResults *results) {
     for (int i = 0; i < results->count; i++) {
         free(results->outputs[i].values);
         free(results->outputs[i].written);
+        free(results->outputs[i].slack);
     }
     free(results->outputs);
     *results = (ReferenceResults){0};
@@ -111,7 +112,9 @@ static bool make_output(const ProgramTensor *tensor, ReferenceOutput *output) {
     size_t count = output->count > 0 ? (size_t)output->count : 1;
     output->values = calloc(count, sizeof *output->values);
     output->written = calloc(count, sizeof *output->written);
-    return output->values && output->written;
+    if (tensor->has_slack)
+        output->slack = calloc(count, sizeof *output->slack);
+    return output->values && output->written && (output->slack || !tensor->has_slack);
 }
 
 static bool make_outputs(const Program *program, ReferenceResults *results, ReferenceOutput **outputs) {

@@ -79,6 +79,7 @@ typedef struct {
     int64_t count;
     double *values;
     bool *written; // rows that belong to no sequence are not
+    double *slack; // rounded: what a kernel may be off by beside roundings, within(x, e); NULL: nothing
 } ReferenceOutput;
 
 typedef struct {
@@ -97,16 +98,18 @@ void reference_results_free(ReferenceResults *results);
 
 // How far a kernel's output is from the exact result, beside how far the rounded computation is.
 //
-// Errors are over the elements that the reference wrote. Equal infinities differ by 0; so do an infinity and
-// a value that rounds to it in the output's type. A NaN or any other infinity is an infinite error and never
-// passes.
+// Errors are over the elements that the reference wrote. Equal infinities differ by 0; so do two NaN, and an
+// infinity and a value that rounds to it in the output's type. Any other NaN or infinity is an infinite error
+// and never passes.
 //   maximum   largest |x - exact|
 //   relative  ||x - exact|| / ||exact|| in the Frobenius norm, over finite values (when ||exact|| is 0: 0 or
 //   infinity)
 // The kernel passes when its maximum is at most 2 * max(rounded maximum, h), where h is half an ulp of the
 // output's type at the largest |exact|, and its relative error at most 2 * max(rounded relative, h /
-// ||exact||). There is no other tolerance: where the exact result is 0 throughout, h is 0 and the kernel must
-// be exactly right.
+// ||exact||, ||h_i|| / (sqrt(3) ||exact||)), where h_i is half an ulp of each element (compare.c says why).
+// There is no other tolerance: where the exact result is 0 throughout, h is 0 and the kernel must be exactly
+// right. What the chip's functions may be off by is said by the family's reference: within(x, e) adds e to
+// the rounded error of an element.
 typedef struct {
     int64_t compared; // elements
     double kernel_maximum, kernel_relative;

@@ -125,16 +125,40 @@ static bool store_positions(Compiler *compiler, Context *context, const Ast *tar
     return true;
 }
 
+// within(value, error): what a kernel may be off by, beside its roundings.
+static bool is_within(const Ast *ast) {
+    return ast->kind == AST_CALL && ast->a->kind == AST_NAME && !strcmp(ast->a->name, "within");
+}
+
+static int within_error(Compiler *compiler, const Context *context, const Ast *call) {
+    if (!call->list || !call->list->next || call->list->next->next) {
+        diag_error(
+            compiler->diag, call->span, "argument-count",
+            "within(value, error) takes two arguments: what is stored, and what a kernel may be off by");
+        return NO_NODE;
+    }
+    return node_cast(compiler, compile_expression(compiler, context, call->list->next), ELEM_F32,
+                     call->list->next->span);
+}
+
 static Step *store(Compiler *compiler, Context context, const Ast *assign) {
     Step *step = arena_new_of(compiler->arena, Step);
-    *step = (Step){.var = -1, .vector_dim = -1, .span = assign->a->span};
+    *step = (Step){.var = -1, .vector_dim = -1, .slack = NO_NODE, .span = assign->a->span};
     step->tensor = stored_tensor(compiler, &context, assign->a);
     if (step->tensor < 0 || !store_positions(compiler, &context, assign->a, step))
         return NULL;
     ProgramTensor *tensor = &compiler->program->tensors[step->tensor];
     tensor->is_written = true;
-    step->value = node_cast(compiler, compile_expression(compiler, &context, assign->b),
-                            tensor->elem == ELEM_I32 ? ELEM_I32 : ELEM_F32, assign->b->span);
+    const Ast *value = assign->b;
+    if (is_within(value)) {
+        step->slack = within_error(compiler, &context, value);
+        tensor->has_slack = true;
+        if (step->slack == NO_NODE)
+            return NULL;
+        value = value->list;
+    }
+    step->value = node_cast(compiler, compile_expression(compiler, &context, value),
+                            tensor->elem == ELEM_I32 ? ELEM_I32 : ELEM_F32, value->span);
     return step->value == NO_NODE ? NULL : step;
 }
 

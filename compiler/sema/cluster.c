@@ -14,15 +14,16 @@ void cluster_declare(Sema *sema, const Ast *ast) {
         return;
     }
     plan->cluster_span = ast->span;
-    int64_t count;
-    if (!sema_constant_int(sema, sema->schedule, ast->a, "the number of CTAs in a cluster", 1, 8, &count))
-        return;
-    if (count & (count - 1)) {
-        diag_error(sema->diag, ast->a->span, "bad-cluster", "a cluster has 1, 2, 4 or 8 CTAs, not %lld",
-                   (long long)count);
-        return;
-    }
-    plan->cluster = (int)count;
+    int64_t count = 1;
+    if (sema_constant_int(sema, sema->schedule, ast->a, "the number of CTAs in a cluster", 1, 8, &count) &&
+        (count & (count - 1)))
+        declare_note_defines(sema,
+                             diag_error(sema->diag, ast->a->span, "bad-cluster",
+                                        "a cluster has 1, 2, 4 or 8 CTAs, not %lld", (long long)count),
+                             ast->a);
+    else
+        plan->cluster = (int)count;
+    // Its name is known also if the number was wrong, so that the mistake is told once.
     Symbol *symbol = scope_add(sema, sema->schedule, SYM_VALUE, ast->name, ast->name_span);
     if (symbol)
         symbol->expr =

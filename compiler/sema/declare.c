@@ -42,6 +42,22 @@ static Define *find_define(Sema *sema, const char *name) {
     return NULL;
 }
 
+static void note_define(Sema *sema, DiagItem *item, const char *name) {
+    for (int i = 0; i < sema->options->define_count; i++)
+        if (sema->defines[i].name && !strcmp(sema->defines[i].name, name))
+            diag_note(item, (Span){-1, 0, 0}, "-D %s=%s says so", name, sema->defines[i].text);
+}
+
+void declare_note_defines(Sema *sema, DiagItem *item, const Ast *ast) {
+    if (!ast)
+        return;
+    if (ast->kind == AST_NAME)
+        note_define(sema, item, ast->name);
+    declare_note_defines(sema, item, ast->a);
+    declare_note_defines(sema, item, ast->b);
+    declare_note_defines(sema, item, ast->c);
+}
+
 static Constant *add_constant(Sema *sema, const char *name, const Expr *value, const char *text, Span span) {
     if (!declare_grows(sema, sema->plan->constant_count, span, "constants"))
         return NULL;
@@ -107,6 +123,7 @@ static const char *allowed_text(Sema *sema, const Ast *option) {
 
 static void bad_choice(Sema *sema, const Ast *option, const char *value, Span span) {
     DiagItem *item = diag_error(sema->diag, span, "option-value", "%s can't be %s", option->name, value);
+    note_define(sema, item, option->name);
     diag_note(item, option->span, "'%s' is declared here", option->name);
     diag_help(item, "choose one of: %s", allowed_text(sema, option));
 }
@@ -260,11 +277,15 @@ static void declare_tensor(Sema *sema, Scope *scope, const Ast *ast, bool from_k
     for (const Ast *dim = ast->a->list; dim; dim = dim->next) {
         if (tensor->rank == MAX_TENSOR_DIMS) {
             diag_error(sema->diag, dim->span, "too-many", "a tensor has at most %d dims", MAX_TENSOR_DIMS);
+            tensor->is_broken = true;
             break;
         }
         if (tensor_dim(sema, scope, dim, &tensor->dims[tensor->rank]))
             tensor->rank++;
+        else
+            tensor->is_broken = true;
     }
+    tensor->is_broken |= !ast->a->list;
     if (!ast->a->list)
         diag_error(sema->diag, ast->a->span, "shape-mismatch", "tensor '%s' needs its dims: %s[...]",
                    ast->name, ast->a->name);
@@ -421,8 +442,32 @@ static void declare_math(Sema *sema, const Ast *math) {
     hook->math_scope = sema->kernel;
 }
 
+// What the family declares for the kernel and for who launches it keeps its name: the kernel's own would
+// stand beside it in some places and not in others.
+static void check_own_name(Sema *sema, const Ast *own) {
+    for (const Ast *item = sema->parts->family->list; item; item = item->next) {
+        bool is_common = item->kind == AST_OPTION || item->kind == AST_AXIS || item->kind == AST_DIM ||
+                         item->kind == AST_TENSOR || item->kind == AST_PARAM || item->kind == AST_HOOK;
+        if (!is_common || strcmp(item->name, own->name))
+            continue;
+        DiagItem *error = diag_error(sema->diag, own->name_span, "duplicate-name",
+                                     "family '%s' has a '%s' already", sema->parts->family->name, own->name);
+        diag_note(error, item->span, "declared here");
+        if (item->kind == AST_OPTION)
+            diag_help(error, "to choose its value: %s VALUE;", own->name);
+        else if (item->kind == AST_HOOK)
+            diag_help(error, "to replace it: %s (PARAMETERS) => VALUE;", own->name);
+        else
+            diag_help(error, "choose another name");
+        return;
+    }
+}
+
 void declare_kernel(Sema *sema) {
-    for (const Ast *item = sema->parts->kernel->list; item; item = item->next)
+    for (const Ast *item = sema->parts->kernel->list; item; item = item->next) {
+        if (item->kind == AST_TENSOR || item->kind == AST_PARAM || item->kind == AST_CONST ||
+            item->kind == AST_FUNCTION)
+            check_own_name(sema, item);
         switch (item->kind) {
         case AST_SETTING: {
             const Ast *first = find_item(sema->parts->kernel->list, AST_SETTING, item->name);
@@ -469,4 +514,5 @@ void declare_kernel(Sema *sema) {
             declare_misplaced(sema, item, "kernel");
             break;
         }
+    }
 }

@@ -12,12 +12,16 @@ bool sema_constant_int(Sema *sema, Scope *scope, const Ast *ast, const char *wha
     if (!expr)
         return false;
     if (expr->kind != X_INT) {
-        diag_error(sema->diag, ast->span, "not-constant", "%s must be an integer constant", what);
+        declare_note_defines(
+            sema, diag_error(sema->diag, ast->span, "not-constant", "%s must be an integer constant", what),
+            ast);
         return false;
     }
     if (expr->integer < low || expr->integer > high) {
-        diag_error(sema->diag, ast->span, "constant-range", "%s is %lld; it must be in %lld..%lld", what,
-                   (long long)expr->integer, (long long)low, (long long)high);
+        DiagItem *item =
+            diag_error(sema->diag, ast->span, "constant-range", "%s is %lld; it must be in %lld..%lld", what,
+                       (long long)expr->integer, (long long)low, (long long)high);
+        declare_note_defines(sema, item, ast);
         return false;
     }
     *value = expr->integer;

@@ -223,6 +223,20 @@ static Expr *regroup(Sema *sema, int op, Expr *a, Expr *b, Span span) {
     return expr_binary(sema, '*', varying, expr_binary(sema, '*', uniform, b, span), span);
 }
 
+// Conditions are compared with each other for equality only, and are no numbers.
+static bool has_numbers(Sema *sema, int op, const Expr *a, const Expr *b, Span span) {
+    bool first = a->type.elem == ELEM_BOOL, second = b->type.elem == ELEM_BOOL;
+    if ((!first && !second) || (first && second && (op == OP_EQ || op == OP_NE)))
+        return true;
+    DiagItem *item =
+        diag_error(sema->diag, span, "type-mismatch", "'%s' needs numbers, not conditions", ast_op_text(op));
+    if (is_comparison(op) && first && a->kind == X_BINARY && is_comparison(a->op))
+        diag_help(item, "comparisons are joined by &&: a < b && b < c");
+    else
+        diag_help(item, "choose numbers by a condition: condition ? 1 : 0");
+    return false;
+}
+
 Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span) {
     if (!a || !b)
         return NULL;
@@ -232,6 +246,8 @@ Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span) {
         diag_help(item, "products run on the tensor core: put pipe = a @ b; or, inside fill, slot += a @ b;");
         return NULL;
     }
+    if (!is_logical(op) && !has_numbers(sema, op, a, b, span))
+        return NULL;
     Elem elem = is_logical(op)                                         ? ELEM_BOOL
                 : a->type.elem == ELEM_F32 || b->type.elem == ELEM_F32 ? ELEM_F32
                                                                        : a->type.elem;
@@ -240,10 +256,6 @@ Expr *expr_binary(Sema *sema, int op, Expr *a, Expr *b, Span span) {
     Type type;
     if (!a || !b || !type_join(sema, a->type, b->type, span, &type))
         return NULL;
-    if (elem == ELEM_BOOL && !is_logical(op) && op != OP_EQ && op != OP_NE) {
-        diag_error(sema->diag, span, "type-mismatch", "'%s' needs numbers, not conditions", ast_op_text(op));
-        return NULL;
-    }
     if (elem == ELEM_I32 && (op == '/' || op == '%') && b->kind == X_INT && b->integer == 0) {
         DiagItem *item =
             diag_error(sema->diag, span, "division-by-zero", "an integer is divided by the constant 0");

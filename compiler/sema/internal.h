@@ -79,6 +79,7 @@ typedef struct {
     Define *defines;
     bool tuned_used[TUNED_MAX_VALUES]; // of the entry's `use` lines
     bool lost_round; // a buffer is declared over what it can't be: who hands on what is not known
+    bool lost_walk;  // a walk's declaration was wrong: who goes along it can't be read
     Scope *global, *family, *kernel, *schedule;
     bool lost_name; // of two things declared alike: reported, and no name is said to be unknown any more
     Symbol *tiles;
@@ -133,6 +134,8 @@ Expr *sema_walk_predicate(Sema *sema, Walk *walk, Expr *row, Expr *col, Span spa
 const char *sema_math_name(int i); // the functions of the language; NULL: no more
 
 // declare.c
+// Says of each constant in the tree that -D gave it its value.
+void declare_note_defines(Sema *sema, DiagItem *item, const Ast *ast);
 bool declare_grows(Sema *sema, int count, Span span, const char *what);
 Elem declare_find_elem(Sema *sema, Scope *scope, const char *name, Span span);
 void declare_const(Sema *sema, Scope *scope, const Ast *ast, bool overridable);
@@ -157,6 +160,9 @@ int walk_number(const Sema *sema, const Walk *walk);
 // cluster.c
 void cluster_declare(Sema *sema, const Ast *ast);
 void cluster_check(Sema *sema); // requires all roles to have been read, and rounds to be known
+
+// bounds.c
+void bounds_check(Sema *sema); // requires all roles to have been read without errors
 
 // slots.c
 Pipe *slot_find_pipe(Sema *sema, Scope *scope, const Ast *ast, Expr **index);

@@ -48,6 +48,7 @@ static void declare_buffer(Sema *sema, const Ast *ast) {
         }
         good &= sema_constant_int(sema, sema->schedule, dim, "the depth of a buffer", 1, 64, &extent);
         buffer->dims[buffer->dim_count++] = (int)extent;
+        buffer->depth_name = dim->kind == AST_NAME ? dim->name : NULL;
     }
     int64_t extents[2] = {1, 1};
     for (const Ast *extent = ast->a->list; extent; extent = extent->next) {
@@ -95,7 +96,7 @@ static void declare_role(Sema *sema, const Ast *ast) {
     role->warps_span = ast->a->span;
     role->warps = sema_constant_int(sema, sema->schedule, ast->a, "the number of warps", 1, 32, &value)
                       ? (int)value
-                      : 1;
+                      : 0; // reported
     if (ast->b) {
         role->regs_span = ast->b->span;
         role->regs = sema_constant_int(sema, sema->schedule, ast->b, "registers a thread", 24, 255, &value)
@@ -320,8 +321,10 @@ static void declare_walk(Sema *sema, const Ast *ast) {
         if (!strcmp(walk->block_name, TAKEN[i]))
             diag_error(sema->diag, ast->list->span, "duplicate-name",
                        "every block has a '%s' already; choose another name", TAKEN[i]);
-    if (!blocks_of(sema, ast->list, &walk->axis, &walk->size))
+    if (!blocks_of(sema, ast->list, &walk->axis, &walk->size)) {
+        sema->lost_walk = true;
         return;
+    }
     plan_field(sema->plan, FIELD_LEN, walk->axis, 0);
     for (const Ast *modifier = ast->list2; modifier; modifier = modifier->next) {
         if (!strcmp(modifier->name, "last_first"))

@@ -243,13 +243,15 @@ Plan *sema_build(Arena *arena, Diag *diag, const Ast *program, const SemaOptions
     tune_choose(&sema);
     declare_schedule(&sema);
     tune_check_used(&sema);
-    if (!sema.lost_round && sema.tiles) // else slots would be told to be free or held that are not
+    // Else slots would be told to be free or held that are not, and loops to be over nothing.
+    if (!sema.lost_round && !sema.lost_walk && sema.tiles)
         read_roles(&sema);
     check_defines(&sema);
     if (diag->error_count)
         return NULL;
     declare_rounds(&sema);
     cluster_check(&sema);
+    bounds_check(&sema);
     Plan *plan = sema.plan;
     plan->kernel_name = parts->kernel->name;
     plan->family_name = parts->family->name;

@@ -30,7 +30,7 @@ static bool fits_buffer(Sema *sema, const Expr *value, const Buffer *buffer, Spa
 static bool check_rows(Sema *sema, int rows, Span span) {
     const Role *role = sema->role;
     int warp_rows = sema->plan->target->warp_rows;
-    if (rows <= 1 || rows == warp_rows * role->warps)
+    if (rows <= 1 || rows == warp_rows * role->warps || !role->warps)
         return true;
     if (sema->told_rows)
         return false;
@@ -254,15 +254,6 @@ static Stmt *read_store(Sema *sema, Scope *scope, const Ast *ast) {
     Symbol *source = name ? scope_find(scope, name) : NULL;
     if (source && source->kind == SYM_SLOT && source->slot &&
         source->slot->pipe->buffer->space == SPACE_SMEM && source->slot->pipe->buffer->rank == 2) {
-        const Tensor *tensor = &sema->plan->tensors[stmt->tensor.tensor];
-        if (tensor->is_optional) {
-            DiagItem *item =
-                diag_error(sema->diag, ast->span, "optional-tile",
-                           "whole tiles can't be stored to '%s', which may be left out", tensor->name);
-            diag_note(item, tensor->span, "declared here");
-            diag_help(item, "store its values from a role's threads: store T[..., rows, cols] = x;");
-            return NULL;
-        }
         stmt->kind = ST_STORE_TILE;
         stmt->source = sema_slot(sema, scope, ast->b);
         if (!stmt->source)

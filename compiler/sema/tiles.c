@@ -20,6 +20,8 @@ static Expr *position(Sema *sema, Scope *scope, const Ast *ast) {
 }
 
 void tile_wrong_rank(Sema *sema, const Tensor *tensor, Span span, int given) {
+    if (tensor->is_broken)
+        return;
     DiagItem *item = diag_error(sema->diag, span, "shape-mismatch",
                                 "tensor '%s' has %d dim%s, but %d %s given", tensor->name, tensor->rank,
                                 tensor->rank == 1 ? "" : "s", given, given == 1 ? "is" : "are");
@@ -39,6 +41,7 @@ bool tile_read_ref(Sema *sema, Scope *scope, const Ast *ast, TensorRef *ref) {
         given++;
     for (int i = 0; i < tensor->rank; i++) {
         const Ast *at = list_at(ast->list, i);
+        ref->at_span[i] = at ? at->span : ast->span;
         if (at) {
             ref->at[i] = position(sema, scope, at);
         } else if (tensor->dims[i].kind == DIM_CONSTANT) {
@@ -100,6 +103,9 @@ static void tile_does_not_fit(Sema *sema, const Tensor *tensor, const Buffer *bu
 // A slice is whole chunks, or rows of one chunk; 8 rows are the period of the swizzle.
 static bool slice_map(Sema *sema, const TensorRef *ref, TensorMap *map, int slices) {
     enum { PERIOD = 8 };
+    map->chunk_slices = map->row_slices = 1;
+    if (slices == 1)
+        return true;
     int chunks = map->chunks ? map->chunks : 1;
     map->chunk_slices = slices < chunks ? slices : chunks;
     map->row_slices = slices / map->chunk_slices;

@@ -183,6 +183,17 @@ static const Case FAILURES[] = {
     {"jfac build $R/examples/matmul.jfa -D STAGES=60 -o out", 1, "error"},
     {"jfac build $R/examples/matmul.jfa --kernel other -o out", 1, "other"},
     {"jfac build $R/examples/matmul.jfa -o no/such/folder/out --emit ptx", 3, "no/such/folder/out"},
+    {"{ echo 'use attention; kernel k : attention { head_dim 128; dtype bf16; score (s, head) => s'\n"
+     "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28; do echo \"+ "
+     "t$i[head]\"; done\n"
+     "echo ';'\n"
+     "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28; do echo \"tensor "
+     "t$i : in f32[heads];\"; done\n"
+     "echo '}'; } > many.jfa; jfac check many.jfa; s=$?; rm many.jfa; exit $s",
+     1, "the kernel has 33 tensors, but a kernel can have 32 at most"},
+    {"ulimit -f 1; jfac build $R/examples/matmul.jfa --emit ptx -o out", 3,
+     "can't write out: File too large"},
+    {"jfac build $R/examples/matmul.jfa --emit ptx -o ''", 2, "-o wants the name of a file"},
     {"jfac build $R/examples/matmul.jfa --emit ptx -o - > /dev/full", 3, "standard output"},
     {"jfac check $R/examples/matmul.jfa > /dev/full", 3, "standard output"},
     {"JFAC_PTXAS=/absent jfac build $R/examples/matmul.jfa -o out", 3, "/absent"},

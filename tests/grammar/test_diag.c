@@ -60,6 +60,25 @@ static void spans_at_the_end_and_over_lines_stay_in_their_line(void **state) {
     bench_close(&parsed);
 }
 
+static void a_long_line_is_shown_around_the_place(void **state) {
+    (void)state;
+    enum { LENGTH = 2000, AT = 1500, BEFORE = 100 };
+    char line[LENGTH + 1];
+    memset(line, 'a', LENGTH);
+    line[LENGTH] = '\0';
+    line[AT] = 'Z';
+    Parsed parsed;
+    open_text(&parsed, line);
+    diag_error(&parsed.diag, (Span){0, AT, AT + 1}, "far", "far");
+    char *text = strdup(bench_messages(&parsed)), *shown = strchr(text, '\n') + 1,
+         *below = strchr(shown, '\n') + 1;
+    assert_int_equal(strchr(shown, 'Z') - shown, strchr(below, '^') - below);
+    assert_int_equal(strchr(shown, 'Z') - strstr(shown, "..."), 3 + BEFORE);
+    assert_true(strlen(text) < 700);
+    free(text);
+    bench_close(&parsed);
+}
+
 static void messages_said_twice_appear_once_and_many_are_counted(void **state) {
     (void)state;
     Parsed parsed;
@@ -164,6 +183,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_shows_the_line_the_place_notes_and_help_sorted_by_place),
         cmocka_unit_test(spans_at_the_end_and_over_lines_stay_in_their_line),
+        cmocka_unit_test(a_long_line_is_shown_around_the_place),
         cmocka_unit_test(messages_said_twice_appear_once_and_many_are_counted),
         cmocka_unit_test(a_line_too_long_to_show_is_cut),
         cmocka_unit_test(json_has_every_field_and_escapes_what_json_must),

@@ -220,6 +220,8 @@ static jfa_status launch(Device *d, Host *host, const char *ptx, jfa_error *err)
     registered = status == JFA_OK;
     status = status ? status : jfa_device_open(name, &d->device, err);
     status = status ? status : jfa_device_set_option(d->device, "seed", host->test->seed, err);
+    if (host->test->steps)
+        status = status ? status : jfa_device_set_option(d->device, "steps", host->test->steps, err);
     status = status ? status : jfa_module_load(d->device, ptx, strlen(ptx), &d->module, err);
     status = status ? status : jfa_kernel_get(d->module, NULL, &d->kernel, err);
     status =
@@ -325,7 +327,7 @@ static void compare(const Host *host, Outcome *outcome) {
 
 // ---------------------------------------------------------------- one case
 
-static char *build(const Case *test, Outcome *outcome) {
+char *bench_build_case(const Case *test, Outcome *outcome) {
     Jfac *jfac = jfac_new();
     const char *includes[] = {REPOSITORY "/templates"}, *message = NULL;
     int defines = 0;
@@ -353,11 +355,7 @@ static char *build(const Case *test, Outcome *outcome) {
     return ptx;
 }
 
-void bench_run_case(const Case *test, Outcome *outcome) {
-    memset(outcome, 0, sizeof *outcome);
-    char *ptx = build(test, outcome);
-    if (!ptx)
-        return;
+void bench_run_text(const Case *test, const char *ptx, Outcome *outcome) {
     Host host = {0};
     Device device = {0};
     jfa_error error = {0};
@@ -371,6 +369,13 @@ void bench_run_case(const Case *test, Outcome *outcome) {
     }
     close_device(&device);
     free_host(&host);
+}
+
+void bench_run_case(const Case *test, Outcome *outcome) {
+    memset(outcome, 0, sizeof *outcome);
+    char *ptx = bench_build_case(test, outcome);
+    if (ptx)
+        bench_run_text(test, ptx, outcome);
     free(ptx);
 }
 

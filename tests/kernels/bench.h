@@ -30,6 +30,7 @@ typedef struct {
     char *(*edit)(const char *ptx, void *context);
     void *context;
     bool (*mask)(int64_t q, int64_t k); // of the kernel; NULL: all
+    int64_t steps;                      // of each warp, at most; 0: as many as the simulator allows
 } Case;
 
 typedef struct {
@@ -48,6 +49,10 @@ void bench_set_target(int argc, char **argv);
 bool bench_on_sm90(void);
 
 void bench_run_case(const Case *test, Outcome *outcome);
+
+// The case's PTX, edited; NULL: outcome->message says why there is none. And a run of such a text.
+char *bench_build_case(const Case *test, Outcome *outcome);
+void bench_run_text(const Case *test, const char *ptx, Outcome *outcome);
 
 // Fails the test unless the outcome is right: no fault, nothing touched, error at most twice the rounded
 // computation's.

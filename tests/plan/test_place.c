@@ -47,6 +47,31 @@ static const MessageCase CASES[] = {
      "     4 | smem small : dtype[128, 64];\n"
      "       | ^~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
      "help: it fits when 'ring' has a depth of 5 instead of 8\n"},
+    {"too much shared memory for which all rings must be shallower",
+     "grid tiles over (i in blocks(m, 128));\n"
+     "smem a [4] : dtype[128, 128];\n"
+     "smem b [4] : dtype[128, 128];\n"
+     "smem c [4] : dtype[128, 128];\n"
+     "pipe x : a r -> w;\n"
+     "pipe y : b r -> w;\n"
+     "pipe z : c r -> w;\n"
+     "role r : 1 warp {}\n"
+     "role w : 1 warp {}\n",
+     "t.jfa:2:10: error: schedule 's' needs 393408 bytes of shared memory, 160960 more than the 232448 of "
+     "sm_100a\n"
+     "     2 | schedule s of f for sm_100 {\n"
+     "       |          ^\n"
+     "t.jfa:4:1: note: 'a' takes 4 x 32768 = 131072 bytes\n"
+     "     4 | smem a [4] : dtype[128, 128];\n"
+     "       | ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+     "t.jfa:5:1: note: 'b' takes 4 x 32768 = 131072 bytes\n"
+     "     5 | smem b [4] : dtype[128, 128];\n"
+     "       | ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+     "t.jfa:6:1: note: 'c' takes 4 x 32768 = 131072 bytes\n"
+     "     6 | smem c [4] : dtype[128, 128];\n"
+     "       | ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+     "help: it fits with shallower rings: 'a' of 2 instead of 4, 'b' of 2 instead of 4, 'c' of 3 instead of "
+     "4\n"},
     {"too much shared memory that no shallower ring would mend is told so",
      "grid tiles over (i in blocks(m, 128));\n"
      "smem a : dtype[1024, 128];\n"

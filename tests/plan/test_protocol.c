@@ -663,9 +663,17 @@ static const MessageCase CASES[] = {
      "s3 in t.steps { for s4 in t.steps { for s5 in t.steps { for s6 in t.steps { for s7 in t.steps { for s8 "
      "in t.steps { for s9 in t.steps { for s10 in t.steps { for s11 in t.steps { for s12 in t.steps { for "
      "s13 in t.steps { put a_in = A[t.i, 0]; } } } } } } } } } } } } } } } }\n",
-     "t.jfa:2:10: error: loops within loops make the roles of 's' too long to be checked\n"
-     "     2 | schedule s of f for sm_100 {\n"
-     "       |          ^\n"},
+     "t.jfa:7:6: error: role 'out' runs more than 262144 statements with 1 tile of 3 blocks: too many to be "
+     "checked\n"
+     "     7 | role out : 1 warp { for t in tiles { for s0 in t.steps { for s1 in t.steps { for s2 in "
+     "t.steps { for "
+     "s3 in t.steps { for s4 in t.steps { for s5 in t.steps { for s6 in t.steps { for s7 in t.steps { for s8 "
+     "in t.steps { for s9 in t.steps { for s10 in t.steps { for s11 in t.steps { for s12 in t.steps { for "
+     "s13 in t.steps { take x = a_in; free x; } } } } } } } } } } } } } } } }\n"
+     "       |      ^~~\n"
+     "help: a loop over blocks within another one runs its body for each pair of blocks: put what doesn't "
+     "need "
+     "both outside of the inner loop\n"},
 };
 
 static void the_schedules_of_the_repository_pass(void **state) {

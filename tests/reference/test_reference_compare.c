@@ -37,7 +37,9 @@ static const Verdict VERDICTS[] = {
     {"zeros must be zero", ELEM_BF16, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 1e-30}, false},
     {"zeros that are", ELEM_BF16, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, -0.0, 0, 0}, true},
     {"NaN", ELEM_F32, {1, 2, 3, 4}, {1, 2, 3, 5}, {1, 2, 3, NAN}, false},
-    {"NaN where all are", ELEM_F32, {1, 2, 3, NAN}, {1, 2, 3, NAN}, {1, 2, 3, NAN}, false},
+    {"NaN where all are", ELEM_F32, {1, 2, 3, NAN}, {1, 2, 3, NAN}, {1, 2, 3, NAN}, true},
+    {"a number where all are NaN", ELEM_F32, {1, 2, 3, NAN}, {1, 2, 3, NAN}, {1, 2, 3, 4}, false},
+    {"NaN beside one that is right", ELEM_F32, {1, 2, NAN, 4}, {1, 2, NAN, 4}, {1, NAN, NAN, 4}, false},
     {"equal infinities",
      ELEM_F32,
      {1, -INFINITY, 3, INFINITY},
@@ -67,8 +69,8 @@ static ReferenceComparison compare(const Verdict *verdict, bool written_last) {
     double exact[N], rounded[N];
     memcpy(exact, verdict->exact, sizeof exact);
     memcpy(rounded, verdict->rounded, sizeof rounded);
-    const ReferenceOutput a = {"y", verdict->elem, N, exact, written},
-                          b = {"y", verdict->elem, N, rounded, written};
+    const ReferenceOutput a = {"y", verdict->elem, N, exact, written, NULL},
+                          b = {"y", verdict->elem, N, rounded, written, NULL};
     // As a 2 x 2 tensor stored by columns.
     const double stored[N] = {verdict->kernel[0], verdict->kernel[2], verdict->kernel[1], verdict->kernel[3]};
     const ReferenceTensor kernel = {
@@ -97,6 +99,54 @@ static void only_written_elements_count_and_the_worst_is_named(void **state) {
     assert_true(fabs(some.kernel_relative - 0.25 / sqrt(14)) < 1e-15);
     assert_true(fabs(some.relative_bound - 1 / sqrt(14)) < 1e-15);
     assert_true(some.worst_kernel == 2.25 && some.worst_exact == 2);
+}
+
+static void a_kernel_may_be_off_by_twice_what_the_family_says_beside_the_roundings(void **state) {
+    (void)state;
+    static const struct {
+        double slack, kernel;
+        bool passes;
+    } CASES[] = {
+        {0.1, 1.25, true}, {0.1, 1.35, false}, {0.25, 1.55, true}, {0, 1.12, false}, {0, 1.08, true}};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        bool written = true;
+        double exact = 1, rounded = 1.05, slack = CASES[i].slack;
+        const ReferenceOutput a = {.name = "y",
+                                   .elem = ELEM_F32,
+                                   .count = 1,
+                                   .values = &exact,
+                                   .written = &written},
+                              b = {"y", ELEM_F32, 1, &rounded, &written, &slack};
+        const ReferenceTensor kernel = {.name = "y",
+                                        .data = &CASES[i].kernel,
+                                        .is_double = true,
+                                        .rank = 1,
+                                        .extent = {1},
+                                        .stride = {1}};
+        assert_int_equal(reference_compare(&kernel, &a, &b).passes, CASES[i].passes);
+    }
+}
+
+// A correctly rounded result passes, however well the rounded computation did: the floor is a norm over all
+// elements.
+static void a_result_that_is_rounded_well_passes_beside_an_exact_one(void **state) {
+    (void)state;
+    enum { COUNT = 4096 };
+    static bool written[COUNT];
+    static double exact[COUNT], kernel[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        written[i] = true;
+        exact[i] = 1 + (i + 0.5) / COUNT;
+        kernel[i] = number_to_elem(ELEM_BF16, exact[i]);
+    }
+    const ReferenceOutput output = {
+        .name = "y", .elem = ELEM_BF16, .count = COUNT, .values = exact, .written = written};
+    const ReferenceTensor came = {
+        .name = "y", .data = kernel, .is_double = true, .rank = 1, .extent = {COUNT}, .stride = {1}};
+    assert_true(reference_compare(&came, &output, &output).passes);
+    for (int i = 0; i < COUNT; i++)
+        kernel[i] += exact[i] < kernel[i] ? 0x1p-8 : -0x1p-8; // another half ulp for each
+    assert_false(reference_compare(&came, &output, &output).passes);
 }
 
 // ---------------------------------------------------------------- formats
@@ -145,6 +195,8 @@ static void special_values_keep_their_kind(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_passes_within_twice_the_rounded_error_and_no_further),
+        cmocka_unit_test(a_kernel_may_be_off_by_twice_what_the_family_says_beside_the_roundings),
+        cmocka_unit_test(a_result_that_is_rounded_well_passes_beside_an_exact_one),
         cmocka_unit_test(only_written_elements_count_and_the_worst_is_named),
         cmocka_unit_test(sixteen_bit_rounding_is_to_nearest_even_for_all_exponents_and_ties),
         cmocka_unit_test(special_values_keep_their_kind),

@@ -211,6 +211,25 @@ static void rounding_happens_only_in_rounded_mode_and_ties_go_to_even(void **sta
         }
 }
 
+// Said of a result, and no part of its value; what isn't a number says nothing.
+static void what_a_kernel_may_be_off_by_stands_beside_a_rounded_result(void **state) {
+    (void)state;
+    static const char *const STATEMENTS[] = {"y[i in n] = within(x[i], i == 3 ? w[i - 2] : x[i] * 0.5);",
+                                             "for i in n { y[i] = within(x[i], i == 3 ? w[0] : x[i] / 2); }"};
+    static const double SLACK[] = {0.5, 1, 1.5, 0};
+    for (int i = 0; i < 2; i++)
+        for (int mode = REFERENCE_EXACT; mode <= REFERENCE_ROUNDED; mode++) {
+            Bench bench;
+            open_words(&bench, STATEMENTS[i], "");
+            ReferenceResults results = bench_run(&bench, (ReferenceMode)mode);
+            assert_memory_equal(bench_values(&results, "y"), X, sizeof X);
+            for (int k = 0; k < 4; k++)
+                assert_true(results.outputs[0].slack[k] == (mode == REFERENCE_ROUNDED ? SLACK[k] : 0));
+            reference_results_free(&results);
+            bench_close(&bench);
+        }
+}
+
 static void given_constants_params_and_strides_override_what_the_file_says(void **state) {
     (void)state;
     static const double DATA[] = {1, 9, 2, 9, 3, 9, 4, 9};
@@ -245,6 +264,7 @@ int main(void) {
         cmocka_unit_test(every_word_means_what_it_says_as_scalar_as_vector_and_by_name),
         cmocka_unit_test(inputs_are_read_and_outputs_rounded_as_their_types),
         cmocka_unit_test(rounding_happens_only_in_rounded_mode_and_ties_go_to_even),
+        cmocka_unit_test(what_a_kernel_may_be_off_by_stands_beside_a_rounded_result),
         cmocka_unit_test(given_constants_params_and_strides_override_what_the_file_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

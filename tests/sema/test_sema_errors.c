@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +25,6 @@ typedef struct {
 static const Case CASES[] = {
     {"an input is not optional", KERNEL, MATH, MATH "tensor w : in f32[heads] optional;",
      "tensor 'w' is read, so it can't be left out", 1},
-    {"what may be left out is not stored by tiles", FAMILY, "O   : out dtype[q, heads, head_dim];",
-     "O   : out dtype[q, heads, head_dim] optional;",
-     "whole tiles can't be stored to 'O', which may be left out", 1},
     {"names are not longer than a kernel can say", KERNEL, MATH,
      MATH "param a23456789012345678901234567890123456789012345678901234567890123 : i32;\n"
           "param a234567890123456789012345678901234567890123456789012345678901234 : i32;",
@@ -98,6 +96,56 @@ static const Case CASES[] = {
      "constant loops expand to more than 4096", 1},
     {"an empty fill is told", SCHEDULE, "put scores[g] = a[g] @ k^T;", "fill d = scores[g] { }",
      "nothing is written to 'd' in this 'fill'", 1},
+    {"a tile has all columns", SCHEDULE, "K[b.j, kv_head]; }", "K[b.j, kv_head, 64]; }",
+     "sm100.jfa:123:57: error: a tile of 'K' has all 128 columns: it begins at 0", 1},
+    {"an index is not below 0", SCHEDULE, "K[b.j, kv_head]; }", "K[b.j, -1]; }",
+     "error: '-1' is below 0: there is no such tile of 'K'", 1},
+    {"nor is a position", SCHEDULE, "K[b.j, kv_head]; }", "K[-128, kv_head]; }", "error: '-128' is below 0",
+     1},
+    {"a wrong walk is told once", SCHEDULE, "blocks(k, N)", "blocks(k, scale)",
+     "the size of a block must be an integer constant", 1},
+    {"so is a wrong number of warps", SCHEDULE, "4 warps, SOFTMAX", "99 warps, SOFTMAX",
+     "the number of warps is 99; it must be in 1..32", 1},
+    {"a condition is no number to add to", KERNEL, MATH, MATH "score (s) => (s > 0) + 1;",
+     "dense.jfa:8:14: error: '+' needs numbers, not conditions", 1},
+    {"comparisons have no chains", KERNEL, MATH, MATH "mask (q, k) => q < k < 5;",
+     "help: comparisons are joined by &&: a < b && b < c", 1},
+    {"a wrong tensor is told once", KERNEL, MATH, MATH "tensor t : in f32[0]; score (s) => s + t[0];",
+     "the extent of a dim is 0", 1},
+    {"so is one of too many dims", KERNEL, MATH,
+     MATH "tensor t : in f32[heads, heads, heads, heads, heads, heads]; score (s, head) => s + t[head];",
+     "a tensor has at most 5 dims", 1},
+    {"a family's tensor is not the kernel's", KERNEL, MATH, MATH "tensor Q : in f32[heads];",
+     "dense.jfa:8:8: error: family 'attention' has a 'Q' already", 1},
+    {"nor is its param", KERNEL, MATH, MATH "param scale : f32;", "family 'attention' has a 'scale' already",
+     1},
+    {"nor an option a constant", KERNEL, MATH, MATH "const head_dim = 64;",
+     "help: to choose its value: head_dim VALUE;", 1},
+    {"nor a hook a function", KERNEL, MATH, MATH "fn score(x) => x;",
+     "help: to replace it: score (PARAMETERS) => VALUE;", 1},
+    {"a tile of a few rows is told as it is", SCHEDULE, "const M = 128, N = 128", "const M = 128, N = 7",
+     "sm_100a has no product of [128, 128] by [128, 7]", 4},
+    {"a tile doesn't begin before its sequence", SCHEDULE, "Q[t.i + (cta", "Q[t.i - 5 + (cta",
+     "sm100.jfa:122:39: error: a tile of 'Q' may begin before its sequence: 't.i - 5 + (cta * PAIR + g) * M' "
+     "may be -5",
+     1},
+    {"nor where blocks are smaller than the step back", SCHEDULE, "blocks(k, N)", "blocks(k, N / 2)",
+     "sm100.jfa:125:23: error: a tile of 'V' may begin before its sequence: 'b.j - N' may be -64", 1},
+    {"nor where blocks are visited from the last", SCHEDULE, "blocks(k, N)", "blocks(k, N) last_first",
+     "a tile of 'V' may begin before its sequence: 'b.j - N' may be -128", 1},
+    {"nor where a run-time value says it", SCHEDULE, "K[b.j, kv_head]; }", "K[b.j + i32(scale), kv_head]; }",
+     "nothing says how small 'b.j + i32(scale)' is", 1},
+    {"nor where a position may wrap round", SCHEDULE, "K[b.j, kv_head]; }", "K[b.j * 64, kv_head]; }",
+     "nothing says how small 'b.j * 64' is", 1},
+    {"a tile is stored within its block", SCHEDULE, "O[t.i + (cta", "O[t.i + 1 + (cta",
+     "error: positions 129 to 256 of the tile are stored to 'O', but those from 0 to 255 are its own", 1},
+    {"so are values", SCHEDULE, "let row = t.i", "let row = 8 + t.i",
+     "error: positions 8 to 263 of the tile are stored to 'LSE', but those from 0 to 255 are its own", 1},
+    {"a tile is stored to its own rows", SCHEDULE, "O[t.i + (cta * PAIR + g) * M, t.head]", "O[0, t.head]",
+     "error: tiles of the grid that differ in 'i' would store the same rows of 'O'", 1},
+    {"and to its own index", SCHEDULE, "O[t.i + (cta * PAIR + g) * M, t.head]",
+     "O[t.i + (cta * PAIR + g) * M, 0]",
+     "error: tiles of the grid that differ in 'head' would store the same rows of 'O'", 1},
 };
 
 static int count_of(const char *text, const char *part) {
@@ -194,14 +242,44 @@ static void a_slot_may_be_freed_unused(void **state) {
     program_free(program);
 }
 
+static void positions_that_are_inside_are_taken(void **state) {
+    (void)state;
+    static const char *const POSITIONS[] = {"max(b.j - 7, 0)",    "t.i / 4",           "abs(b.j - t.i)",
+                                            "t.len_k % 64",       "min(b.j, t.len_k)", "t.i % 128",
+                                            "(t.i + 64) / N * N", "b.first ? 0 : b.j"};
+    for (size_t i = 0; i < sizeof POSITIONS / sizeof POSITIONS[0]; i++) {
+        char load[64];
+        snprintf(load, sizeof load, "K[%s, kv_head]; }", POSITIONS[i]);
+        Program *program = program_edited(SCHEDULE, "K[b.j, kv_head]; }", load);
+        assert_string_equal(program_messages(program), "");
+        program_free(program);
+    }
+}
+
+// That a block isn't the first is known from the loop, or from a condition; through names too.
+static void a_step_back_is_taken_behind_the_first_block(void **state) {
+    (void)state;
+    static const char *const LOADS[] = {
+        "let before = b.j - N; put kv_in = V[before, kv_head];",
+        "if b.first { put kv_in = V[b.j, kv_head]; } else { put kv_in = V[b.j - N, kv_head]; }",
+        "if !b.first { put kv_in = V[b.j - N, kv_head]; } else { put kv_in = V[b.j, kv_head]; }"};
+    for (size_t i = 0; i < sizeof LOADS / sizeof LOADS[0]; i++) {
+        Program *program = program_edited(SCHEDULE, "put kv_in = V[b.j - N, kv_head];", LOADS[i]);
+        assert_string_equal(program_messages(program), "");
+        program_free(program);
+    }
+}
+
 int main(void) {
     enum { COUNT = sizeof CASES / sizeof CASES[0] };
-    struct CMUnitTest tests[COUNT + 4] = {cmocka_unit_test(a_slot_may_be_freed_unused),
+    struct CMUnitTest tests[COUNT + 6] = {cmocka_unit_test(a_slot_may_be_freed_unused),
                                           cmocka_unit_test(values_worth_trying_are_known_each_once),
                                           cmocka_unit_test(functions_expand_to_a_depth_that_is_bounded),
-                                          cmocka_unit_test(a_hook_gives_a_tile_for_a_tile)};
+                                          cmocka_unit_test(a_hook_gives_a_tile_for_a_tile),
+                                          cmocka_unit_test(positions_that_are_inside_are_taken),
+                                          cmocka_unit_test(a_step_back_is_taken_behind_the_first_block)};
     for (int i = 0; i < COUNT; i++)
-        tests[i + 4] = (struct CMUnitTest){
+        tests[i + 6] = (struct CMUnitTest){
             .name = CASES[i].name, .test_func = check_case, .initial_state = (void *)&CASES[i]};
-    return _cmocka_run_group_tests("sema", tests, COUNT + 4, NULL, NULL);
+    return _cmocka_run_group_tests("sema", tests, COUNT + 6, NULL, NULL);
 }

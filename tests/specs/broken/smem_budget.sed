@@ -1,1 +1,1 @@
-s|STAGES = 8|STAGES = 4|
+s|STAGES = 8|STAGES = 6|

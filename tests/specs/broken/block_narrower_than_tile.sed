@@ -1,0 +1,1 @@
+s|blocks(k, N / 2)|blocks(k, N)|

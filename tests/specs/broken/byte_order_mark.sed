@@ -1,0 +1,1 @@
+1s|^\xef\xbb\xbf||

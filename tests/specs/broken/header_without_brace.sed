@@ -1,0 +1,1 @@
+s|^kernel windowed : attention$|& {|
