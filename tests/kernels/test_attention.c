@@ -76,10 +76,10 @@ static void changes_of_the_schedule_change_the_code_and_stay_right(void **state)
         {"STAGES=3", "N=64"},
         {"N=96"},
         {"STAGES=1"},
-        {"PAIR=1"},
-        {"PAIR=3", "N=80", "STAGES=1", "ATTEND_REGS=160", "OTHER_REGS=32"},
+        {"GROUPS=1"},
+        {"GROUPS=3", "N=80", "STAGES=1"},
         {"ATTEND_REGS=224", "OTHER_REGS=48"},
-        {"CTAS=2", "PAIR=1", "N=64", "ATTEND_REGS=208"},
+        {"CTAS=2", "GROUPS=1", "N=64"},
         {"CLUSTER=2"},
         {"CLUSTER=4", "N=64"},
     };
@@ -158,10 +158,10 @@ static void roles_split_in_another_way_are_right(void **state) {
     assert_true(on_sm90 ? replace_in(text, MOST, "attend -> store", "attend -> load")
                         : replace_in(text, MOST, "correct -> store", "correct -> load"));
     const char *last = "V[b.j, kv_head]; }\n";
-    assert_true(replace_in(
-        text, MOST, last,
-        "V[b.j, kv_head]; }\n"
-        "      for g in PAIR { take y = result[g]; store O[t.i + g * M, t.head] = y; free y; }\n"));
+    assert_true(
+        replace_in(text, MOST, last,
+                   "V[b.j, kv_head]; }\n"
+                   "      for g in 2 { take y = result[g]; store O[t.i + g * M, t.head] = y; free y; }\n"));
     char folder[] = "/tmp/jfa-test-XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/moved.jfa", folder);
