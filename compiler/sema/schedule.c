@@ -287,13 +287,16 @@ static void declare_grid(Sema *sema, const Ast *ast) {
         plan_field(plan, FIELD_LEN, tile->axis, 0);
     }
     for (const Ast *modifier = ast->list2; modifier; modifier = modifier->next) {
-        if (!strcmp(modifier->name, "heaviest_first"))
-            plan->heaviest_first = true;
-        else if (!strcmp(modifier->name, "persistent"))
-            plan->persistent = true;
-        else
+        bool *is = !strcmp(modifier->name, "heaviest_first") ? &plan->heaviest_first
+                   : !strcmp(modifier->name, "persistent")   ? &plan->persistent
+                                                             : NULL;
+        if (!is)
             diag_error(sema->diag, modifier->span, "unknown-name",
                        "a grid is 'heaviest_first' or 'persistent', not '%s'", modifier->name);
+        else if (*is)
+            diag_error(sema->diag, modifier->span, "bad-grid", "'%s' is said already", modifier->name);
+        else
+            *is = true;
     }
 }
 

@@ -1,0 +1,1 @@
+s/persistent persistent/persistent/
