@@ -54,6 +54,7 @@ enum {
     STREAM_NON_BLOCKING = 1,
     FUNCTION_ATTRIBUTE_STATIC_SHARED = 1,
     FUNCTION_ATTRIBUTE_DYNAMIC_SHARED = 8,
+    FUNCTION_ATTRIBUTE_CARVEOUT = 9,
     LAUNCH_ATTRIBUTE_CLUSTER = 4,
     JIT_ERROR_LOG_BUFFER = 5,
     JIT_ERROR_LOG_BYTES = 6,
@@ -421,7 +422,8 @@ static void cuda_module_unload(void *handle, void *module) {
         leave(entered, check(cuda.module_unload(module), "cuModuleUnload", &ignored));
 }
 
-// Kernels may use all the shared memory that the module's own leaves.
+// Kernels may use all the shared memory that the module's own leaves; and an SM gives to shared memory what
+// it can, not to its cache, so that as many CTAs fit as a schedule's occupancy says.
 static jfa_status cuda_function_get(void *handle, void *module, const char *name, void **function,
                                     jfa_error *err) {
     const Device *device = handle;
@@ -437,6 +439,9 @@ static jfa_status cuda_function_get(void *handle, void *module, const char *name
         status = check(cuda.function_set(*function, FUNCTION_ATTRIBUTE_DYNAMIC_SHARED,
                                          attribute(device->number, DEVICE_ATTRIBUTE_SHARED_OPTIN) - used),
                        "cuFuncSetAttribute", err);
+    if (!status)
+        status =
+            check(cuda.function_set(*function, FUNCTION_ATTRIBUTE_CARVEOUT, 100), "cuFuncSetAttribute", err);
     return leave(entered, status);
 }
 

@@ -325,7 +325,8 @@ int cuFuncGetAttribute(int *value, int which, void *function) {
 
 int cuFuncSetAttribute(void *function, int which, int value) {
     int result = begin(function);
-    return result ? result : which == 8 && value == 232448 - 1024 ? SUCCESS : INVALID_VALUE;
+    bool good = (which == 8 && value == 232448 - 1024) || (which == 9 && value == 100);
+    return result ? result : good ? SUCCESS : INVALID_VALUE;
 }
 
 #ifndef FAKE_DRIVER_IS_OLD
