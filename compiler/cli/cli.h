@@ -43,6 +43,8 @@ typedef struct {
     bool json, timings, line_info, strict;
     int64_t watchdog_ms;              // -1: not given
     const char *tuned, *tuned_device; // NULL: not given
+    // `new`.
+    const char *like;
     // `run`.
     const char *device, *against, *lens_file, *image;
     TextList lens, params, broadcast, without;
@@ -69,6 +71,7 @@ extern const int COMMAND_COUNT;
 
 int command_build(CliOptions *options);
 int command_check(CliOptions *options);
+int command_new(CliOptions *options);
 int command_explain(CliOptions *options);
 int command_run(CliOptions *options);
 int command_tune(CliOptions *options);

@@ -10,12 +10,20 @@
 
 typedef enum { OPTION_FLAG, OPTION_TEXT, OPTION_LIST, OPTION_NUMBER } OptionKind;
 
-enum { FOR_BUILD = 1, FOR_CHECK = 2, FOR_EXPLAIN = 4, FOR_RUN = 8, FOR_VERSION = 16, FOR_TUNE = 32 };
+enum {
+    FOR_BUILD = 1,
+    FOR_CHECK = 2,
+    FOR_EXPLAIN = 4,
+    FOR_RUN = 8,
+    FOR_VERSION = 16,
+    FOR_TUNE = 32,
+    FOR_NEW = 64
+};
 enum {
     FOR_ONE = FOR_BUILD | FOR_CHECK | FOR_EXPLAIN | FOR_RUN, // compile a file once
     FOR_FILES = FOR_ONE | FOR_TUNE,
     FOR_DEVICES = FOR_RUN | FOR_TUNE,
-    FOR_ALL = FOR_FILES | FOR_VERSION,
+    FOR_ALL = FOR_FILES | FOR_VERSION | FOR_NEW,
 };
 
 typedef struct {
@@ -30,11 +38,15 @@ typedef struct {
 #define FIELD(name) offsetof(CliOptions, name)
 
 static const Option OPTIONS[] = {
+    {"--like", "FILE", OPTION_TEXT, FOR_NEW, FIELD(like), "the file whose kernel the new one starts from"},
+    {"-o", "FILE", OPTION_TEXT, FOR_NEW, FIELD(output),
+     "the new file (default: NAME.jfa); - is standard output"},
     {"--target", "NAME", OPTION_TEXT, FOR_FILES, FIELD(target), "the chip: sm_100a (default) or sm_90a"},
-    {"--kernel", "NAME", OPTION_TEXT, FOR_FILES, FIELD(kernel), "which kernel, when the file has several"},
+    {"--kernel", "NAME", OPTION_TEXT, FOR_FILES | FOR_NEW, FIELD(kernel),
+     "which kernel, when the file has several"},
     {"-D", "NAME=VALUE", OPTION_LIST, FOR_FILES, FIELD(defines),
      "overrides a constant of the schedule or a setting of the kernel; may be repeated"},
-    {"-I", "FOLDER", OPTION_LIST, FOR_FILES, FIELD(include_dirs),
+    {"-I", "FOLDER", OPTION_LIST, FOR_FILES | FOR_NEW, FIELD(include_dirs),
      "where `use` looks after the file's own folder; jfac's templates are always searched; may be repeated"},
     {"--tuned", "FILE", OPTION_TEXT, FOR_ONE, FIELD(tuned),
      "takes the schedule's constants from what jfac tune wrote, if it was tuned for this; -D goes before"},
@@ -96,11 +108,8 @@ static int command_bit(const Command *command) {
     static const struct {
         const char *name;
         int bit;
-    } BITS[] = {{"build", FOR_BUILD},
-                {"check", FOR_CHECK},
-                {"explain", FOR_EXPLAIN},
-                {"run", FOR_RUN},
-                {"tune", FOR_TUNE}};
+    } BITS[] = {{"build", FOR_BUILD},     {"check", FOR_CHECK}, {"new", FOR_NEW},
+                {"explain", FOR_EXPLAIN}, {"run", FOR_RUN},     {"tune", FOR_TUNE}};
     for (size_t i = 0; i < sizeof BITS / sizeof BITS[0]; i++)
         if (!strcmp(BITS[i].name, command->name))
             return BITS[i].bit;
