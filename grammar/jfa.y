@@ -347,12 +347,13 @@ static void jfa_yyerror(Span *span, void *scanner, ParserState *state, const cha
 
 static int yyreport_syntax_error(const yypcontext_t *context, void *scanner, ParserState *state) {
     (void)scanner;
-    yysymbol_kind_t kinds[PARSER_MOST_EXPECTED];
-    const char *expected[PARSER_MOST_EXPECTED];
+    yysymbol_kind_t token = yypcontext_token(context), kinds[PARSER_MOST_EXPECTED];
+    const char *expected[PARSER_MOST_EXPECTED], *found = token == YYSYMBOL_YYEOF ? NULL : yysymbol_name(token);
+    if (!parser_tells_syntax_error(state, found)) // what was expected takes long to find out
+        return 0;
     int count = yypcontext_expected_tokens(context, kinds, PARSER_MOST_EXPECTED);
     for (int i = 0; i < count; i++)
         expected[i] = yysymbol_name(kinds[i]);
-    yysymbol_kind_t found = yypcontext_token(context);
-    parser_syntax_error(state, found == YYSYMBOL_YYEOF ? NULL : yysymbol_name(found), expected, count);
+    parser_syntax_error(state, found, expected, count);
     return 0;
 }

@@ -48,6 +48,9 @@ void parser_too_deep(ParserState *state, Span span);
 // Follows the tokens: requires to be told each of them once, in order.
 void parser_saw_token(ParserState *state, Span span, bool is_name);
 
+// Is a syntax error here told? Most that follow from one that was are not. found: NULL at the end of the
+// file.
+bool parser_tells_syntax_error(ParserState *state, const char *found);
 // Reports the token read last. `found` and `expected` are tokens as the grammar names them ("';'", "for", "a
 // name"); found is NULL at the end of the file. `expected` holds at most PARSER_MOST_EXPECTED.
 enum { PARSER_MOST_EXPECTED = 80 };

@@ -246,13 +246,16 @@ static DiagItem *wrong_token(ParserState *state, const Mismatch *mismatch) {
     return diag_error(state->diag, state->token, "syntax", "'%s' can't stand here%s", text, list);
 }
 
+bool parser_tells_syntax_error(ParserState *state, const char *found) {
+    const Mismatch mismatch = {found, NULL, 0};
+    if (has_given_up(state) || (state->told_unclosed && (!found || is_top_word(&mismatch))))
+        return false;
+    return !state->told_at_top || state->open_count > 1 || is_top_word(&mismatch);
+}
+
 void parser_syntax_error(ParserState *state, const char *found, const char *const *expected, int count) {
     const Mismatch mismatch = {found, expected, count};
     DiagItem *item;
-    if (has_given_up(state) || (state->told_unclosed && (!found || is_top_word(&mismatch))))
-        return;
-    if (state->told_at_top && state->open_count <= 1 && !is_top_word(&mismatch))
-        return;
     if (misses_semicolon(state, &mismatch))
         item = missing_semicolon(state);
     else if (!found)

@@ -184,7 +184,11 @@ jfa_status jfa_map_fill(const jfa_bound *bound, int map, jfa_tensor_map *out, jf
 
 // Fills the kernel's block of parameters: `block` has jfa_manifest_parameter_bytes bytes, `maps` 128 for each
 // map.
-void jfa_parameters_fill(const jfa_bound *bound, const jfa_work *work, uint64_t records, uint64_t watchdog,
+typedef struct {
+    uint64_t records, watchdog, queue; // on the device; 0: there is none
+} jfa_addresses;
+
+void jfa_parameters_fill(const jfa_bound *bound, const jfa_work *work, const jfa_addresses *addresses,
                          const uint8_t *maps, uint8_t *block);
 
 // ---------------------------------------------------------------- planner.c, planner_text.c

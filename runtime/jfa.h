@@ -362,7 +362,8 @@ JFA_API const jfa_plan_info *jfa_plan_get_info(const jfa_plan *plan);
 
 // Starts the kernel in `stream` and returns; later work of that stream waits for it. A plan without work does
 // nothing. Allocates nothing and waits for nothing, on the host or the device, so that it may be captured
-// into a CUDA graph; the plan and the tensors must then live as long as the graph.
+// into a CUDA graph; the plan and the tensors must then live as long as the graph. Launches of one plan must
+// not overlap in time if its kernel asks for work (docs/language.md, `via queue`).
 JFA_API jfa_status jfa_launch(const jfa_plan *plan, void *stream, jfa_error *err);
 
 #ifdef __cplusplus

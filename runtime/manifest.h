@@ -29,7 +29,8 @@
 //                                  seq, start AXIS, len AXIS, base TENSOR INDEX
 //   map TENSOR SWIZZLE COLS ENTRY...   tensor maps, numbered from 0; entries innermost first, see below
 //   arg OFFSET BYTES WHAT          parameters, in order. WHAT: map NUMBER, ptr TENSOR, stride TENSOR INDEX,
-//                                  dim DIM, records, record_count, items, param NAME, watchdog
+//                                  dim DIM, records, record_count, items, param NAME, watchdog,
+//                                  queue
 //   watchdog MS                    a wait that lasts longer is told, and ends the kernel
 //   file PATH                      rest of the line; where waits stand, numbered from 0
 //   wait ROLE full|empty PIPE COUNT STAGES FILE LINE    the waits with that limit, numbered from 0: of ROLE
@@ -64,6 +65,10 @@
 // n = min(R, max(end - row, 0)); the coordinates are R - n for rows and row + n for end. Row i of the box is
 // then outside the map for i >= n (loads give zeros, stores are clipped), and otherwise is row
 // (R - n) + i + (row + n) - R = row + i.
+//
+// Queue. The arg `queue` is the address of two uint32 that are 0 before a launch, and which the kernel leaves
+// at 0: how many items were asked for beyond the first of each cluster, and how many clusters have none left.
+// Such a kernel's launches of one plan must not overlap.
 //
 // Watchdog. The arg `watchdog` is the address of words (uint32) that are 0 at first and can be read after the
 // kernel has failed: a head of four, then four for each warp of a cluster, by rank * warps of a CTA + warp. A
@@ -139,6 +144,7 @@ typedef enum {
     JFA_ARG_ITEMS,        // int32
     JFA_ARG_PARAM,        // index: param. f32 or int32
     JFA_ARG_WATCHDOG,     // pointer to what waits tell
+    JFA_ARG_QUEUE,        // pointer to the queue's counters
     JFA_ARG_KIND_COUNT
 } jfa_arg_kind;
 

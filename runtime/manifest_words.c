@@ -21,6 +21,7 @@ const jfa_operand_word JFA_ARG_WORDS[JFA_ARG_KIND_COUNT] = {
     [JFA_ARG_ITEMS] = {"items", REF_NONE, false, 4, 4},
     [JFA_ARG_PARAM] = {"param", REF_PARAM, false, 4, 4},
     [JFA_ARG_WATCHDOG] = {"watchdog", REF_NONE, false, 8, 8},
+    [JFA_ARG_QUEUE] = {"queue", REF_NONE, false, 8, 8},
 };
 
 const jfa_entry_word JFA_ENTRY_WORDS[JFA_ENTRY_KIND_COUNT] = {

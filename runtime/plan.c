@@ -32,7 +32,7 @@ static void put_param(const jfa_bound *b, int param, uint8_t *to) {
 }
 
 // Integers of the sizes in JFA_ARG_WORDS; the machine is little-endian, like the device.
-static int64_t integer_arg(const jfa_bound *b, const jfa_work *work, uint64_t records, uint64_t watchdog,
+static int64_t integer_arg(const jfa_bound *b, const jfa_work *work, const jfa_addresses *addresses,
                            const jfa_arg *arg) {
     const jfa_tensor *tensor =
         arg->kind == JFA_ARG_PTR || arg->kind == JFA_ARG_STRIDE ? b->tensors[arg->index] : NULL;
@@ -44,17 +44,19 @@ static int64_t integer_arg(const jfa_bound *b, const jfa_work *work, uint64_t re
     case JFA_ARG_DIM:
         return b->dims[arg->index];
     case JFA_ARG_RECORDS:
-        return (int64_t)records;
+        return (int64_t)addresses->records;
     case JFA_ARG_RECORD_COUNT:
         return work->records;
     case JFA_ARG_WATCHDOG:
-        return (int64_t)watchdog;
+        return (int64_t)addresses->watchdog;
+    case JFA_ARG_QUEUE:
+        return (int64_t)addresses->queue;
     default:
         return work->items;
     }
 }
 
-void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, uint64_t records, uint64_t watchdog,
+void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, const jfa_addresses *addresses,
                          const uint8_t *maps, uint8_t *block) {
     for (int i = 0; i < b->manifest->arg_count; i++) {
         const jfa_arg *arg = &b->manifest->args[i];
@@ -64,7 +66,7 @@ void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, uint64_t reco
         } else if (arg->kind == JFA_ARG_PARAM) {
             put_param(b, arg->index, to);
         } else {
-            int64_t value = integer_arg(b, work, records, watchdog, arg);
+            int64_t value = integer_arg(b, work, addresses, arg);
             memcpy(to, &value, (size_t)arg->bytes);
         }
     }
@@ -72,10 +74,30 @@ void jfa_parameters_fill(const jfa_bound *b, const jfa_work *work, uint64_t reco
 
 // ---------------------------------------------------------------- making a plan
 
+static bool has_queue(const jfa_manifest *m) {
+    for (int i = 0; i < m->arg_count; i++)
+        if (m->args[i].kind == JFA_ARG_QUEUE)
+            return true;
+    return false;
+}
+
+// The queue's counters lie behind the list of work.
+static size_t queue_at(const jfa_work *work) {
+    size_t unit = sizeof(uint64_t);
+    return (work->bytes + unit - 1) / unit * unit;
+}
+
 static jfa_status upload(jfa_plan *plan, const jfa_work *work, jfa_error *err) {
+    static const uint32_t COUNTERS[2] = {0, 0};
     jfa_device *device = plan->kernel->module->device;
-    jfa_status status = jfa_spare_take(device, work->bytes, &plan->records, err);
-    return status ? status : jfa_upload(device, plan->records.address, work->words, work->bytes, err);
+    bool queued = has_queue(&plan->kernel->manifest);
+    size_t bytes = queued ? queue_at(work) + sizeof COUNTERS : work->bytes;
+    jfa_status status = jfa_spare_take(device, bytes, &plan->records, err);
+    if (!status)
+        status = jfa_upload(device, plan->records.address, work->words, work->bytes, err);
+    if (!status && queued)
+        status = jfa_upload(device, plan->records.address + queue_at(work), COUNTERS, sizeof COUNTERS, err);
+    return status;
 }
 
 static jfa_status describe_maps(const jfa_bound *b, jfa_tensor_map *maps, jfa_error *err) {
@@ -158,7 +180,10 @@ static jfa_status fill_parameters(jfa_plan *plan, const jfa_bound *b, const jfa_
     else
         status = encode_maps(plan, b, maps, encoded, err);
     if (!status)
-        jfa_parameters_fill(b, work, plan->records.address, jfa_watchdog_address(plan->kernel->watchdog),
+        jfa_parameters_fill(b, work,
+                            &(jfa_addresses){.records = plan->records.address,
+                                             .watchdog = jfa_watchdog_address(plan->kernel->watchdog),
+                                             .queue = plan->records.address + queue_at(work)},
                             encoded, plan->block);
     free(encoded);
     return status;

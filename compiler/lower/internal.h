@@ -232,6 +232,17 @@ void slot_release(Lower *l, const Slot *slot);
 void slot_drain(Lower *l);
 Value slot_full_barrier(Lower *l, const Slot *slot);
 
+// ---------------------------------------------------------------- queue.c
+typedef struct {
+    Value stage, phase; // variables: a thread's place in the ring of items
+} QueueState;
+
+QueueState queue_begin(Lower *l);
+// The role's next item, one behind the last when none is left.
+Value queue_next(Lower *l, const QueueState *queue);
+// The warp that asks for items.
+void queue_serve(Lower *l);
+
 // ---------------------------------------------------------------- watchdog.c
 // Waits until the phase of that parity of a pipe's full or empty barrier has completed, or, where there is a
 // watchdog, too long.

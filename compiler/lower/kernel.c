@@ -81,6 +81,8 @@ KernelArgs lower_arguments(Plan *plan, const Watchdog *watchdog) {
     for (int i = 0; i < plan->factor_count; i++)
         add_arg(plan, &args, ARG_DIM, plan->factors[i].dim, 0, 4, 4);
     add_arg(plan, &args, ARG_ITEMS, 0, 0, 4, 4);
+    if (plan->queue_depth)
+        add_arg(plan, &args, ARG_QUEUE, 0, 0, 8, 8);
     if (watchdog->ms)
         add_arg(plan, &args, ARG_WATCHDOG, 0, 0, 8, 8);
     return args;
@@ -98,6 +100,7 @@ static LLVMTypeRef arg_type(Lower *l, const KernelArg *arg) {
     case ARG_RECORDS:
         return l->global_pointer;
     case ARG_STRIDE:
+    case ARG_QUEUE:
     case ARG_WATCHDOG: // an address that only inline assembly uses
         return l->i64;
     case ARG_PARAM:
@@ -187,6 +190,8 @@ static void init_barriers(Lower *l) {
         init_ring(l, pipe->full_barrier, barriers, pipe->full_count);
         init_ring(l, pipe->empty_barrier, barriers, pipe->empty_count);
     }
+    init_ring(l, l->plan->queue_full, l->plan->queue_depth, 1);
+    init_ring(l, l->plan->queue_empty, l->plan->queue_depth, l->plan->queue_empty_count);
     ptx_fence_barrier_init(l);
     ir_jump(l, done);
     ir_at(l, done);
@@ -296,6 +301,12 @@ static void lower_group(Lower *l, int first, LLVMBasicBlockRef end) {
         lower_role(l, role);
         ir_jump(l, end);
         ir_at(l, next);
+    }
+    if (plan->queue_depth && plan->queue_warp / 4 == first / 4) {
+        LLVMBasicBlockRef own = ir_block(l, "queue_warp");
+        ir_branch(l, ir_equal(l, l->warp, ir_int(l, plan->queue_warp)), own, end);
+        ir_at(l, own);
+        queue_serve(l);
     }
     ir_jump(l, end);
 }

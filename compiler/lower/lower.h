@@ -17,6 +17,7 @@ typedef enum {
     ARG_RECORDS,
     ARG_ITEMS,
     ARG_WATCHDOG,
+    ARG_QUEUE,
 } ArgKind;
 
 typedef struct {

@@ -98,9 +98,9 @@ static void fill_map(const Plan *plan, const TensorMap *from, jfa_map *map) {
 
 static void fill_args(const KernelArgs *args, jfa_manifest *manifest) {
     static const jfa_arg_kind KINDS[] = {
-        [ARG_MAP] = JFA_ARG_MAP,     [ARG_POINTER] = JFA_ARG_PTR,      [ARG_STRIDE] = JFA_ARG_STRIDE,
-        [ARG_DIM] = JFA_ARG_DIM,     [ARG_PARAM] = JFA_ARG_PARAM,      [ARG_RECORDS] = JFA_ARG_RECORDS,
-        [ARG_ITEMS] = JFA_ARG_ITEMS, [ARG_WATCHDOG] = JFA_ARG_WATCHDOG};
+        [ARG_MAP] = JFA_ARG_MAP,     [ARG_POINTER] = JFA_ARG_PTR,       [ARG_STRIDE] = JFA_ARG_STRIDE,
+        [ARG_DIM] = JFA_ARG_DIM,     [ARG_PARAM] = JFA_ARG_PARAM,       [ARG_RECORDS] = JFA_ARG_RECORDS,
+        [ARG_ITEMS] = JFA_ARG_ITEMS, [ARG_WATCHDOG] = JFA_ARG_WATCHDOG, [ARG_QUEUE] = JFA_ARG_QUEUE};
     manifest->arg_count = args->count;
     for (int i = 0; i < args->count; i++) {
         const KernelArg *arg = &args->args[i];

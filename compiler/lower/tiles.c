@@ -82,19 +82,26 @@ static void find_walk(Lower *l, int number) {
 
 // Items are dealt out in zig-zag: round r gives cluster c of G (a CTA that has none counts as one) item r * G
 // + c, or counted from the other end when r is odd.
-void tiles_loop(Lower *l, const Stmt *stmt) {
+static Value dealt_item(Lower *l, Value round) {
     Value size = ir_int(l, l->plan->cluster);
     Value cta = ir_udiv(l, ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0, NULL, 0), size);
     Value ctas = ir_udiv(l, ir_intrinsic(l, "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0), size);
     Value mirrored = ir_sub(l, ir_sub(l, ctas, ir_int(l, 1)), cta);
+    Value odd = LLVMBuildTrunc(l->builder, round, l->i1, "");
+    return ir_add(l, ir_mul(l, round, ctas), ir_select(l, odd, mirrored, cta));
+}
+
+void tiles_loop(Lower *l, const Stmt *stmt) {
+    bool asks = l->plan->queue_depth;
+    QueueState queue = {0};
+    if (asks)
+        queue = queue_begin(l);
     Value round = ir_variable(l, l->i32, ir_int(l, 0));
     LLVMBasicBlockRef test = ir_block(l, "tiles_test"), body = ir_block(l, "tiles_body"),
                       done = ir_block(l, "tiles_done");
     ir_jump(l, test);
     ir_at(l, test);
-    Value turn = ir_get(l, l->i32, round);
-    Value odd = LLVMBuildTrunc(l->builder, turn, l->i1, "");
-    Value item = ir_add(l, ir_mul(l, turn, ctas), ir_select(l, odd, mirrored, cta));
+    Value item = asks ? queue_next(l, &queue) : dealt_item(l, ir_get(l, l->i32, round));
     ir_branch(l, LLVMBuildICmp(l->builder, LLVMIntULT, item, arg_value(l, ARG_ITEMS, 0, 0), ""), body, done);
     ir_at(l, body);
     math_cache_clear(l);

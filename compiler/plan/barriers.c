@@ -91,10 +91,14 @@ void barriers_decide(Plan *plan, Diag *diag) {
 }
 
 int64_t barriers_count(const Plan *plan) {
-    int64_t count = 0;
+    int64_t count = 2 * plan->queue_depth;
     for (int i = 0; i < plan->pipe_count; i++)
         count += buffer_instances(plan->pipes[i]->buffer) * pipe_barriers(plan, plan->pipes[i]);
     return count;
+}
+
+int64_t barriers_bytes(const Plan *plan) {
+    return (barriers_count(plan) + plan->queue_depth) * BARRIER_BYTES; // an item takes no more than a barrier
 }
 
 void barriers_place(Plan *plan) {
@@ -110,5 +114,10 @@ void barriers_place(Plan *plan) {
             offset += bytes;
         }
     }
+    int64_t queue_bytes = plan->queue_depth * BARRIER_BYTES;
+    plan->queue_full = offset;
+    plan->queue_empty = offset + queue_bytes;
+    plan->queue_items = offset + 2 * queue_bytes;
+    offset += 3 * queue_bytes;
     plan->barrier_bytes = offset - plan->barrier_offset;
 }

@@ -172,7 +172,7 @@ static int64_t assign_all(Plan *plan, int space) {
 
 static int64_t assign_shared(Plan *plan) {
     plan->barrier_offset = round_up(assign_all(plan, SPACE_SMEM), LINE_BYTES);
-    int64_t end = round_up(plan->barrier_offset + barriers_count(plan) * BARRIER_BYTES, LINE_BYTES);
+    int64_t end = round_up(plan->barrier_offset + barriers_bytes(plan), LINE_BYTES);
     bool has_tmem = false;
     for (int i = 0; i < plan->buffer_count; i++)
         has_tmem |= plan->buffers[i]->space == SPACE_TMEM;

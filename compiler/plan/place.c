@@ -5,6 +5,7 @@
 
 bool place_plan(Plan *plan, Diag *diag) {
     int errors = diag->error_count;
+    queue_decide(plan, diag);
     barriers_decide(plan, diag);
     if (memory_shapes(plan, diag)) {
         memory_shared(plan, diag);

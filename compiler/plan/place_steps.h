@@ -17,8 +17,13 @@ void memory_tensor(Plan *plan, Diag *diag);
 void barriers_decide(Plan *plan, Diag *diag);
 // How many barriers there are, with the buffers' depths as they are now.
 int64_t barriers_count(const Plan *plan);
+// Bytes of the barriers and of what lies with them.
+int64_t barriers_bytes(const Plan *plan);
 // Offsets within the block that starts at plan->barrier_offset.
 void barriers_place(Plan *plan);
+
+// queue.c: how many roles' threads give back an item of the queue.
+void queue_decide(Plan *plan, Diag *diag);
 
 // warps.c: warps of each role in the CTA, and registers.
 void warps_place(Plan *plan, Diag *diag);

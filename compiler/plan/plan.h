@@ -390,8 +390,9 @@ struct Plan {
     TileAxis tile_axes[MAX_TILE_AXES];
     int tile_axis_count;
     bool heaviest_first, persistent;
-    int cluster;   // CTAs that work on a tile together; 1: each alone
-    int occupancy; // CTAs that an SM runs at a time, which share its memory and registers
+    int queue_depth; // items that a CTA knows ahead of its work; 0: they are dealt out beforehand
+    int cluster;     // CTAs that work on a tile together; 1: each alone
+    int occupancy;   // CTAs that an SM runs at a time, which share its memory and registers
     RecordField *fields;
     int field_count, field_capacity;
 
@@ -415,6 +416,10 @@ struct Plan {
     int tmem_columns;    // used
     int tmem_allocation; // power of two, 0 when there is none
     int mbarriers;
+    // Of the queue: its warp, and shared-memory offsets of its barriers and of the items, queue_depth of
+    // each.
+    int queue_warp, queue_empty_count;
+    int64_t queue_full, queue_empty, queue_items;
 };
 
 // The record field of that kind, added if it is new; its index.

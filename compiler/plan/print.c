@@ -61,7 +61,9 @@ static void print_grid(const Plan *plan, FILE *out) {
     if (plan->occupancy > 1)
         fprintf(out, "occupancy %d\n", plan->occupancy);
     fprintf(out, "grid%s%s\n", plan->heaviest_first ? " heaviest_first" : "",
-            plan->persistent ? " persistent" : "");
+            plan->queue_depth  ? " persistent via queue"
+            : plan->persistent ? " persistent"
+                               : "");
     for (int i = 0; i < plan->factor_count; i++)
         fprintf(out, "  %s in %s\n", plan->factors[i].name, plan->dims[plan->factors[i].dim].name);
     for (int i = 0; i < plan->tile_axis_count; i++)

@@ -38,6 +38,8 @@ static void number_warps(Plan *plan) {
             role->first_warp = pass == 0 || crosses ? round_up(next, WARPGROUP_WARPS) : next;
             next = role->first_warp + all_warps(role);
         }
+        if (pass == 1 && plan->queue_depth) // stands with the small roles, or alone
+            plan->queue_warp = next++;
         next = round_up(next, WARPGROUP_WARPS);
     }
     plan->warps = next;

@@ -243,6 +243,49 @@ static bool grid_name_is_free(Sema *sema, const Ast *list, const Ast *bind) {
     return false;
 }
 
+// Enough that a role which moves tiles ahead of the others isn't held up.
+enum { QUEUE_DEPTH = 4 };
+
+// "persistent via queue": who says which item a CTA works on next.
+static const Ast *read_via(Sema *sema, const Ast *via) {
+    const Ast *how = via->next;
+    if (how && !strcmp(how->name, "queue"))
+        sema->plan->queue_depth = QUEUE_DEPTH;
+    else if (!how || strcmp(how->name, "static") != 0)
+        diag_error(
+            sema->diag, how ? how->span : via->span, "bad-grid",
+            "work comes 'via static', dealt out when a launch is planned, or 'via queue', asked for by CTAs "
+            "that are done");
+    if (sema->plan->queue_depth && sema->plan->cluster > 1) {
+        DiagItem *item =
+            diag_error(sema->diag, how->span, "bad-grid",
+                       "CTAs of a cluster can't ask for work one by one: they work on the same tile");
+        diag_note(item, sema->plan->cluster_span, "clusters of %d", sema->plan->cluster);
+        diag_help(item, "say 'via static', or make a cluster of one");
+    }
+    return how ? how : via;
+}
+
+static void read_modifiers(Sema *sema, const Ast *modifiers) {
+    Plan *plan = sema->plan;
+    for (const Ast *modifier = modifiers; modifier; modifier = modifier->next) {
+        bool is_via = !strcmp(modifier->name, "via") && plan->persistent;
+        bool *is = !strcmp(modifier->name, "heaviest_first") ? &plan->heaviest_first
+                   : !strcmp(modifier->name, "persistent")   ? &plan->persistent
+                                                             : NULL;
+        if (is_via)
+            modifier = read_via(sema, modifier);
+        else if (!is)
+            diag_error(sema->diag, modifier->span, "unknown-name",
+                       "a grid is 'heaviest_first' or 'persistent', also 'persistent via queue', not '%s'",
+                       modifier->name);
+        else if (*is)
+            diag_error(sema->diag, modifier->span, "bad-grid", "'%s' is said already", modifier->name);
+        else
+            *is = true;
+    }
+}
+
 static void declare_grid(Sema *sema, const Ast *ast) {
     Plan *plan = sema->plan;
     Symbol *symbol = scope_add(sema, sema->schedule, SYM_TILES, ast->name, ast->name_span);
@@ -286,18 +329,7 @@ static void declare_grid(Sema *sema, const Ast *ast) {
         plan_field(plan, FIELD_START, tile->axis, 0);
         plan_field(plan, FIELD_LEN, tile->axis, 0);
     }
-    for (const Ast *modifier = ast->list2; modifier; modifier = modifier->next) {
-        bool *is = !strcmp(modifier->name, "heaviest_first") ? &plan->heaviest_first
-                   : !strcmp(modifier->name, "persistent")   ? &plan->persistent
-                                                             : NULL;
-        if (!is)
-            diag_error(sema->diag, modifier->span, "unknown-name",
-                       "a grid is 'heaviest_first' or 'persistent', not '%s'", modifier->name);
-        else if (*is)
-            diag_error(sema->diag, modifier->span, "bad-grid", "'%s' is said already", modifier->name);
-        else
-            *is = true;
-    }
+    read_modifiers(sema, ast->list2);
 }
 
 int walk_number(const Sema *sema, const Walk *walk) {

@@ -30,6 +30,7 @@ typedef struct {
     char *(*edit)(const char *ptx, void *context);
     void *context;
     bool (*mask)(int64_t q, int64_t k); // of the kernel; NULL: all
+    int extra_launches;                 // of the same plan, into outputs that are cleared
     int64_t steps;                      // of each warp, at most; 0: as many as the simulator allows
 } Case;
 

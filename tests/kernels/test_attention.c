@@ -139,36 +139,29 @@ static bool replace_in(char *text, size_t capacity, const char *find, const char
     return true;
 }
 
-// One role moves all tiles, in and out, instead of two.
-static void roles_split_in_another_way_are_right(void **state) {
-    (void)state;
+// The text of the target's schedule, under the name `moved`.
+static char *template_text(void) {
     enum { MOST = 32768 };
     static char text[MOST];
-    bool on_sm90 = bench_on_sm90();
-    FILE *in = fopen(on_sm90 ? REPOSITORY "/templates/attention_sm90.jfa"
-                             : REPOSITORY "/templates/attention_sm100.jfa",
+    FILE *in = fopen(bench_on_sm90() ? REPOSITORY "/templates/attention_sm90.jfa"
+                                     : REPOSITORY "/templates/attention_sm100.jfa",
                      "r");
     assert_non_null(in);
     text[fread(text, 1, MOST - 1, in)] = '\0';
     fclose(in);
-    char *store = strstr(text, "  role store :");
-    assert_non_null(store);
-    strcpy(store, "}\n"); // the last role goes; its work moves to the end of `load`
     assert_true(replace_in(text, MOST, "forward of attention", "moved of attention"));
-    assert_true(on_sm90 ? replace_in(text, MOST, "attend -> store", "attend -> load")
-                        : replace_in(text, MOST, "correct -> store", "correct -> load"));
-    const char *last = "V[b.j, kv_head]; }\n";
-    assert_true(
-        replace_in(text, MOST, last,
-                   "V[b.j, kv_head]; }\n"
-                   "      for g in 2 { take y = result[g]; store O[t.i + g * M, t.head] = y; free y; }\n"));
+    return text;
+}
+#define REPLACE(text, find, replacement) assert_true(replace_in(text, 32768, find, replacement))
+
+static void expect_right_with(const char *schedule, int extra_launches) {
     char folder[] = "/tmp/jfa-test-XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/moved.jfa", folder);
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     fprintf(out, "use attention;\nkernel moved : attention { head_dim 128; dtype bf16; schedule moved; }\n%s",
-            text);
+            schedule);
     fclose(out);
     Case test = {.file = path,
                  .layout = LAYOUT_SELF,
@@ -177,12 +170,37 @@ static void roles_split_in_another_way_are_right(void **state) {
                  .heads = 2,
                  .kv_heads = 1,
                  .head_dim = 128,
-                 .seed = 4};
+                 .seed = 4,
+                 .extra_launches = extra_launches};
     Outcome outcome;
     bench_run_case(&test, &outcome);
     remove(path);
     rmdir(folder);
     bench_expect_right(&test, &outcome);
+}
+
+// One role moves all tiles, in and out, instead of two.
+static void roles_split_in_another_way_are_right(void **state) {
+    (void)state;
+    char *text = template_text(), *store = strstr(text, "  role store :");
+    assert_non_null(store);
+    strcpy(store, "}\n"); // the last role goes; its work moves to the end of `load`
+    if (bench_on_sm90())
+        REPLACE(text, "attend -> store", "attend -> load");
+    else
+        REPLACE(text, "correct -> store", "correct -> load");
+    REPLACE(text, "V[b.j, kv_head]; }\n",
+            "V[b.j, kv_head]; }\n"
+            "      for g in 2 { take y = result[g]; store O[t.i + g * M, t.head] = y; free y; }\n");
+    expect_right_with(text, 0);
+}
+
+// Each launch starts from the counters that the one before left.
+static void work_that_is_asked_for_is_done_launch_after_launch(void **state) {
+    (void)state;
+    char *text = template_text();
+    REPLACE(text, "persistent;", "persistent via queue;");
+    expect_right_with(text, 2);
 }
 
 static bool is_causal(int64_t q, int64_t k) {
@@ -230,6 +248,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(changes_of_the_schedule_change_the_code_and_stay_right),
         cmocka_unit_test(offsets_beyond_two_to_the_32_elements_are_right),
         cmocka_unit_test(roles_split_in_another_way_are_right),
+        cmocka_unit_test(work_that_is_asked_for_is_done_launch_after_launch),
         cmocka_unit_test(masks_of_kernels_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,1 @@
+s/via queue/via static/

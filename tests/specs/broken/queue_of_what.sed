@@ -1,0 +1,1 @@
+s/ticket/queue/

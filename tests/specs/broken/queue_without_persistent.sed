@@ -1,0 +1,1 @@
+s/via queue/persistent via queue/
