@@ -28,22 +28,17 @@ static bool is_inside_always(const Lower *l, const TensorDim *dim, const Expr *p
            position->integer < dim->extent;
 }
 
-// Where the sequence's elements begin comes first: it is the same for all positions, and computed once.
 static Value element_address(Lower *l, int index, Value offset) {
-    const Tensor *tensor = &l->plan->tensors[index];
-    LLVMTypeRef type = elem_bytes(tensor->elem) == 2 ? l->i16 : tensor->elem == ELEM_I32 ? l->i32 : l->f32;
-    Value start = arg_value(l, ARG_POINTER, index, 0);
-    for (int i = 0; i < tensor->rank; i++)
-        if (tensor->dims[i].kind == DIM_AXIS) {
-            Value base = to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, index, i)]);
-            base = ir_mul(l, base, arg_value(l, ARG_STRIDE, index, i));
-            start = LLVMBuildGEP2(l->builder, type, start, &base, 1, "");
-        }
-    return LLVMBuildGEP2(l->builder, type, start, &offset, 1, "");
+    Elem elem = l->plan->tensors[index].elem;
+    LLVMTypeRef type = elem_bytes(elem) == 2 ? l->i16 : elem == ELEM_I32 ? l->i32 : l->f32;
+    return LLVMBuildGEP2(l->builder, type, arg_value(l, ARG_POINTER, index, 0), &offset, 1, "");
 }
 
 static Value place_offset(Lower *l, int index, int dim, Value position) {
-    return ir_mul(l, to_long(l, position), arg_value(l, ARG_STRIDE, index, dim));
+    Value place = to_long(l, position);
+    if (l->plan->tensors[index].dims[dim].kind == DIM_AXIS)
+        place = ir_add(l, to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, index, dim)]), place);
+    return ir_mul(l, place, arg_value(l, ARG_STRIDE, index, dim));
 }
 
 // The address of one element, in 64 bits. *inside: i1, all positions are within their dims.
