@@ -84,6 +84,13 @@ typedef struct {         // a product that is under way (flight.c)
     int accumulator_count, word_count;
 } Flight;
 
+typedef struct { // gather.c: an element that each lane loaded for another column
+    const Expr *expr;
+    int group; // of 32 columns
+    Value value;
+} ColumnLoad;
+
+enum { LANES = 32, MAX_COLUMN_LOADS = 64 };
 enum { CACHE_SIZE = 1 << 12, MAX_RINGS = 256, MAX_FLIGHTS = 8, MOST_ASM_ARGS = 512 };
 
 typedef struct {
@@ -132,6 +139,10 @@ struct Lower {
     int ring_count;
     CacheEntry cache[CACHE_SIZE];
     int cache_used;
+    Value
+        column; // i32: stands for `cols` while a value is computed for a column of the lane's choice; or NULL
+    ColumnLoad column_loads[MAX_COLUMN_LOADS]; // as long as the cache
+    int column_load_count;
     bool out_of_rings;
     // Tiles in tensor memory are read only within this window of columns (0: whole), so that a piece lives in
     // registers.
@@ -210,9 +221,12 @@ void math_cache_clear(Lower *l);
 Value math_plus(Lower *l, Value a, Value b); // f32
 Value math_times(Lower *l, Value a, Value b);
 Value math_uniform(Lower *l, const Expr *expr);
-Value math_tensor_address(Lower *l, int tensor, Expr *const *positions, Element at, Value *inside);
 int arg_find(const KernelArgs *args, ArgKind kind, int index, int dim);
 Value arg_value(Lower *l, ArgKind kind, int index, int dim);
+
+// ---------------------------------------------------------------- gather.c
+Value math_tensor_address(Lower *l, int tensor, Expr *const *positions, Element at, Value *inside);
+Value gather_value(Lower *l, const Expr *expr, Element at);
 
 // ---------------------------------------------------------------- factors.c
 // Replaces products by what they have beside their common positive factor, and gives that; NULL: they have
@@ -257,6 +271,8 @@ int layout_index(const Lower *l, Type type, Element at);
 int layout_count(const Lower *l, Type type);
 Value layout_row(Lower *l, int row); // i32: its number in the tile
 Value layout_col(Lower *l, int col);
+int layout_first_col(const Lower *l,
+                     int col);          // of the columns that the lanes of a warp have as their `col`th
 int layout_lanes_a_row(const Lower *l); // threads that share a row; they are neighbours
 // i1 or NULL (always): of the threads that hold the same value of that type, this is the one that stores it.
 Value layout_stores(Lower *l, Type type);

@@ -38,6 +38,10 @@ Value layout_col(Lower *l, int col) {
     return is_spread(l) ? ir_add(l, l->first_col, ir_int(l, col / 2 * GROUP + col % 2)) : ir_int(l, col);
 }
 
+int layout_first_col(const Lower *l, int col) {
+    return is_spread(l) ? col / 2 * GROUP : col;
+}
+
 int layout_lanes_a_row(const Lower *l) {
     return is_spread(l) ? LANES_A_ROW : 1;
 }

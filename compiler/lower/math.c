@@ -35,6 +35,7 @@ void math_cache_clear(Lower *l) {
     if (l->cache_used)
         memset(l->cache, 0, sizeof l->cache);
     l->cache_used = 0;
+    l->column_load_count = 0;
 }
 
 static Value *cache_values(Lower *l, const Expr *expr) {
@@ -220,108 +221,6 @@ static Value reduction(Lower *l, const Expr *expr, Element at) {
                              math_reduce_own(l, expr, at.row));
 }
 
-// ---------------------------------------------------------------- tensors
-
-static Value to_long(Lower *l, Value value) {
-    return LLVMBuildSExt(l->builder, value, l->i64, "");
-}
-
-// How many elements a dim has, i32: an axis has the sequence's length.
-static Value dim_extent(Lower *l, const TensorDim *dim) {
-    switch (dim->kind) {
-    case DIM_AXIS:
-        return l->fields[plan_field((Plan *)l->plan, FIELD_LEN, dim->index, 0)];
-    case DIM_RUNTIME:
-        return arg_value(l, ARG_DIM, dim->index, 0);
-    default:
-        return ir_int(l, dim->extent);
-    }
-}
-
-// The positions that need no check: the tile's index along the same dim, and constants.
-static bool is_inside_always(const Lower *l, const TensorDim *dim, const Expr *position) {
-    if (dim->kind == DIM_RUNTIME)
-        return position->kind == X_FACTOR && l->plan->factors[position->index].dim == dim->index;
-    return dim->kind == DIM_CONSTANT && position->kind == X_INT && position->integer >= 0 &&
-           position->integer < dim->extent;
-}
-
-static Value element_address(Lower *l, int index, Value offset) {
-    Elem elem = l->plan->tensors[index].elem;
-    LLVMTypeRef type = elem_bytes(elem) == 2 ? l->i16 : elem == ELEM_I32 ? l->i32 : l->f32;
-    return LLVMBuildGEP2(l->builder, type, arg_value(l, ARG_POINTER, index, 0), &offset, 1, "");
-}
-
-static Value place_offset(Lower *l, int index, int dim, Value position) {
-    Value place = to_long(l, position);
-    if (l->plan->tensors[index].dims[dim].kind == DIM_AXIS)
-        place = ir_add(l, to_long(l, l->fields[plan_field((Plan *)l->plan, FIELD_BASE, index, dim)]), place);
-    return ir_mul(l, place, arg_value(l, ARG_STRIDE, index, dim));
-}
-
-// The address of one element, in 64 bits. *inside: i1, all positions are within their dims.
-Value math_tensor_address(Lower *l, int index, Expr *const *positions, Element at, Value *inside) {
-    const Tensor *tensor = &l->plan->tensors[index];
-    Value offset = ir_long(l, 0);
-    *inside = ir_bool(l, true);
-    for (int i = 0; i < tensor->rank; i++) {
-        Value position = math_value(l, positions[i], at);
-        if (!is_inside_always(l, &tensor->dims[i], positions[i])) {
-            Value extent = dim_extent(l, &tensor->dims[i]),
-                  within = LLVMBuildICmp(l->builder, LLVMIntULT, position, extent, "");
-            *inside = LLVMIsAConstantInt(*inside) ? within : ir_and(l, *inside, within);
-        }
-        offset = ir_add(l, offset, place_offset(l, index, i, position));
-    }
-    return element_address(l, index, offset);
-}
-
-// Whether sequences without positions on the axis can be met here: neither does the grid go over it, nor is
-// this within one of its blocks.
-static bool may_be_empty(const Lower *l, int axis) {
-    for (int i = 0; i < l->plan->tile_axis_count; i++)
-        if (l->plan->tile_axes[i].axis == axis)
-            return false;
-    return !(l->walked_axes >> axis & 1);
-}
-
-// A position outside of its dim reads the nearest element inside. Where there is none, the load goes to the
-// list of records, which is there whenever a tile is, and its value is replaced by 0.
-static Value gather(Lower *l, const Expr *expr, Element at) {
-    const Tensor *tensor = &l->plan->tensors[expr->index];
-    Value offset = ir_long(l, 0), some = NULL, zero = ir_int(l, 0);
-    for (int i = 0; i < tensor->rank; i++) {
-        const TensorDim *dim = &tensor->dims[i];
-        Value place = math_value(l, expr->args[i], at);
-        if (!is_inside_always(l, dim, expr->args[i])) {
-            Value extent = dim_extent(l, dim);
-            place = ir_max(l, ir_min(l, place, ir_sub(l, extent, ir_int(l, 1))), zero);
-            if (dim->kind == DIM_AXIS && may_be_empty(l, dim->index)) {
-                Value has = ir_less(l, zero, extent);
-                some = some ? ir_and(l, some, has) : has;
-            }
-        }
-        offset = ir_add(l, offset, place_offset(l, expr->index, i, place));
-    }
-    LLVMTypeRef type = elem_bytes(tensor->elem) == 2 ? l->i16 : tensor->elem == ELEM_I32 ? l->i32 : l->f32;
-    Value address = element_address(l, expr->index, offset);
-    if (some)
-        address = ir_select(l, some, address, arg_value(l, ARG_RECORDS, 0, 0));
-    Value value = LLVMBuildLoad2(l->builder, type, address, "");
-    LLVMSetMetadata(value, LLVMGetMDKindIDInContext(l->context, "invariant.load", 14),
-                    LLVMMDNodeInContext(l->context, NULL, 0));
-    if (some)
-        value = ir_select(l, some, value, LLVMConstNull(type));
-    if (tensor->elem == ELEM_BF16)
-        return LLVMBuildBitCast(l->builder, ir_shl(l, LLVMBuildZExt(l->builder, value, l->i32, ""), 16),
-                                l->f32, "");
-    if (tensor->elem == ELEM_F16)
-        return LLVMBuildFPExt(l->builder,
-                              LLVMBuildBitCast(l->builder, value, LLVMHalfTypeInContext(l->context), ""),
-                              l->f32, "");
-    return value;
-}
-
 // ---------------------------------------------------------------- leaves
 
 static Value block_field(Lower *l, const Expr *expr) {
@@ -390,7 +289,7 @@ static Value compute(Lower *l, const Expr *expr, Element at, Value *values) {
     case X_ROWS:
         return layout_row(l, at.row);
     case X_COLS:
-        return layout_col(l, at.col);
+        return l->column ? l->column : layout_col(l, at.col);
     case X_UNARY: {
         Value a = math_value(l, expr->a, at);
         if (expr->op == '!')
@@ -422,14 +321,15 @@ static Value compute(Lower *l, const Expr *expr, Element at, Value *values) {
     case X_SLOT:
         return slot_value(l, expr, at, values);
     case X_GATHER:
-        return gather(l, expr, at);
+        return gather_value(l, expr, at);
     }
     return LLVMGetUndef(l->i32);
 }
 
 Value math_value(Lower *l, const Expr *expr, Element at) {
     int index = layout_index(l, expr->type, at);
-    Value *values = cache_values(l, expr);
+    bool elsewhere = l->column && expr->type.cols != 1; // not the element that the cache is about
+    Value *values = elsewhere ? NULL : cache_values(l, expr);
     if (values && values[index])
         return values[index];
     Value value = compute(l, expr, at, values);

@@ -26,7 +26,7 @@ static const Original ORIGINALS[] = {
      {"examples/dense.jfa", "templates/attention.jfa", "templates/attention_sm90.jfa"},
      "sm_90a"},
     {"window",
-     {"tests/kernels/window.jfa", "templates/attention.jfa", "templates/attention_sm100.jfa"},
+     {"examples/sliding_window.jfa", "templates/attention.jfa", "templates/attention_sm100.jfa"},
      "sm_100a"},
     {"matmul_sm100", {"examples/matmul.jfa"}, "sm_100a"},
     {"matmul_sm90", {"examples/matmul.jfa"}, "sm_90a"},

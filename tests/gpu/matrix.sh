@@ -27,7 +27,7 @@ run_case() {
 }
 
 edges=0,1,2,63,64,65,127,128,129,191,192,193,255,256,257,300,511,513
-for kernel in examples/dense.jfa tests/kernels/causal.jfa; do
+for kernel in examples/dense.jfa examples/causal.jfa; do
     for dtype in bf16 f16; do
         for head_dim in 64 128; do
             form=(-D "dtype=$dtype" -D "head_dim=$head_dim")

@@ -277,7 +277,8 @@ static void reference_row(const Host *host, int s, int h, int64_t i, Scratch *sc
         double dot = 0;
         for (int64_t c = 0; c < d; c++)
             dot += (double)widen(q[c], test->is_f16) * widen(k[c], test->is_f16);
-        scratch->scores[j] = test->mask && !test->mask(i, j) ? -INFINITY : dot / sqrt((double)d);
+        scratch->scores[j] =
+            test->mask && !test->mask(i, j, host->lens_q[s], n) ? -INFINITY : dot / sqrt((double)d);
         most = fmax(most, scratch->scores[j]);
     }
     for (int64_t j = 0; j < n; j++)

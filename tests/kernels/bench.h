@@ -29,9 +29,10 @@ typedef struct {
     // Changes the PTX before it is loaded: the text may be rewritten in place or replaced. NULL: as built.
     char *(*edit)(const char *ptx, void *context);
     void *context;
-    bool (*mask)(int64_t q, int64_t k); // of the kernel; NULL: all
-    int extra_launches;                 // of the same plan, into outputs that are cleared
-    int64_t steps;                      // of each warp, at most; 0: as many as the simulator allows
+    // Of the kernel; NULL: all.
+    bool (*mask)(int64_t q, int64_t k, int64_t len_q, int64_t len_k);
+    int extra_launches; // of the same plan, into outputs that are cleared
+    int64_t steps;      // of each warp, at most; 0: as many as the simulator allows
 } Case;
 
 typedef struct {

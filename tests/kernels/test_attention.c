@@ -203,30 +203,53 @@ static void work_that_is_asked_for_is_done_launch_after_launch(void **state) {
     expect_right_with(text, 2);
 }
 
-static bool is_causal(int64_t q, int64_t k) {
+// The masks of examples/, with their defaults, written down once more.
+static bool is_causal(int64_t q, int64_t k, int64_t len_q, int64_t len_k) {
+    (void)len_q, (void)len_k;
     return k <= q;
 }
-static bool is_in_window(int64_t q, int64_t k) {
-    return k <= q && q - k < 100;
+static bool is_causal_from_the_end(int64_t q, int64_t k, int64_t len_q, int64_t len_k) {
+    return len_k - k >= len_q - q;
 }
-static bool is_in_block(int64_t q, int64_t k) {
-    return q / 64 == k / 64;
+static bool is_in_window(int64_t q, int64_t k, int64_t len_q, int64_t len_k) {
+    (void)len_q, (void)len_k;
+    return k >= q - 127 && k < q + 1;
+}
+static bool is_in_prefix(int64_t q, int64_t k, int64_t len_q, int64_t len_k) {
+    (void)len_q, (void)len_k;
+    return k < 64 || q >= k;
+}
+static bool is_in_block(int64_t q, int64_t k, int64_t len_q, int64_t len_k) {
+    (void)len_q, (void)len_k;
+    return (q ^ k) < 64;
+}
+static bool is_in_stride(int64_t q, int64_t k, int64_t len_q, int64_t len_k) {
+    (void)len_q, (void)len_k;
+    return q >= k && q < k + 512 && (q & 3) == (k & 3);
+}
+static bool is_global_or_local(int64_t q, int64_t k, int64_t len_q, int64_t len_k) {
+    (void)len_q, (void)len_k;
+    return q < 4 || k < 4 || (q <= k + 64 && k <= q + 64);
 }
 
 static void masks_of_kernels_are_right(void **state) {
     (void)state;
     static const struct {
         const char *file;
-        bool (*mask)(int64_t, int64_t);
-    } MASKS[] = {{"tests/kernels/causal.jfa", is_causal},
-                 {"tests/kernels/window.jfa", is_in_window},
-                 {"tests/kernels/blocks.jfa", is_in_block}};
+        bool (*mask)(int64_t, int64_t, int64_t, int64_t);
+    } MASKS[] = {{"examples/causal.jfa", is_causal},
+                 {"examples/causal_bottom_right.jfa", is_causal_from_the_end},
+                 {"examples/sliding_window.jfa", is_in_window},
+                 {"examples/prefix_lm.jfa", is_in_prefix},
+                 {"examples/block_diagonal.jfa", is_in_block},
+                 {"examples/dilated.jfa", is_in_stride},
+                 {"examples/global_local.jfa", is_global_or_local}};
     for (size_t i = 0; i < sizeof MASKS / sizeof MASKS[0]; i++) {
         Case test = {.file = MASKS[i].file,
                      .layout = LAYOUT_CROSS,
-                     .lens_q = (const int32_t[]){1, 300, 513, 200},
-                     .lens_k = (const int32_t[]){1, 300, 513, 90},
-                     .sequences = 4,
+                     .lens_q = (const int32_t[]){1, 300, 770, 90, 200},
+                     .lens_k = (const int32_t[]){1, 300, 770, 300, 90},
+                     .sequences = 5,
                      .heads = 2,
                      .kv_heads = 1,
                      .head_dim = 128,
